@@ -1,0 +1,350 @@
+"""Every value type the rooms pass to each other; invariants only, no IO, no syntax trees.
+
+Positions are byte offsets into a file's bytes, half open. Lines and columns exist only at the edge
+(`Position`), 1-based, columns in bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+
+class ExitCode(IntEnum):
+    """The whole contract between the tool and a script that calls it."""
+
+    CLEAN = 0
+    FINDINGS = 1
+    USAGE = 2
+    ENVIRONMENT = 3
+    NOTHING_SCANNED = 4
+    UNPARSABLE = 5
+    CONFLICT = 6
+    INTERNAL = 70
+    INTERRUPTED = 130
+
+
+#: Gravest first; where several apply the first of them is the process's exit code.
+GRAVITY: tuple[ExitCode, ...] = (
+    ExitCode.INTERRUPTED,
+    ExitCode.INTERNAL,
+    ExitCode.USAGE,
+    ExitCode.ENVIRONMENT,
+    ExitCode.UNPARSABLE,
+    ExitCode.NOTHING_SCANNED,
+    ExitCode.CONFLICT,
+    ExitCode.FINDINGS,
+    ExitCode.CLEAN,
+)
+
+
+def gravest(codes: Iterable[ExitCode]) -> ExitCode:
+    """Return the code that wins where several apply; `CLEAN` for none."""
+    return min(codes, key=GRAVITY.index, default=ExitCode.CLEAN)
+
+
+class ToolError(Exception):
+    """A failure with one clear line for the user: what is wrong, where, and what to do about it."""
+
+    code: ExitCode = ExitCode.INTERNAL
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(ToolError):
+    """The call or the configuration is wrong."""
+
+    code = ExitCode.USAGE
+
+
+class EnvironmentFailure(ToolError):
+    """The machine or repository lacks something: git, a ref, history, a toolchain."""
+
+    code = ExitCode.ENVIRONMENT
+
+
+class NothingScanned(ToolError):
+    """There is no k3s source here, or a site that must be there is missing or doubled."""
+
+    code = ExitCode.NOTHING_SCANNED
+
+
+class Unparsable(ToolError):
+    """A file that matters is not readable as Go source."""
+
+    code = ExitCode.UNPARSABLE
+
+
+class Conflict(ToolError):
+    """Edits overlap, the tree is dirty, or it moved under us."""
+
+    code = ExitCode.CONFLICT
+
+
+class CodemodError(Exception):
+    """A codemod author's mistake, found before any source is read."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """Bytes `start` to `end` of a file, half open."""
+
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.end:
+            raise ValueError(f"bad span {self.start}..{self.end}")
+
+    def contains(self, other: Span) -> bool:
+        return self.start <= other.start and other.end <= self.end
+
+    def overlaps(self, other: Span) -> bool:
+        return self.start < other.end and other.start < self.end
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place for people: 1-based line, 1-based column in bytes."""
+
+    line: int
+    column: int
+
+
+class LineIndex:
+    """Translate byte offsets of one file to positions; lines end at LF only."""
+
+    def __init__(self, data: bytes) -> None:
+        starts = [0]
+        at = data.find(b"\n")
+        while at >= 0:
+            starts.append(at + 1)
+            at = data.find(b"\n", at + 1)
+        self._starts = starts
+
+    def position(self, offset: int) -> Position:
+        line = bisect_right(self._starts, offset)
+        return Position(line, offset - self._starts[line - 1] + 1)
+
+    def line_span(self, line: int, size: int) -> Span:
+        """Return the bytes of a 1-based line with its LF; `size` is the length of the file."""
+        end = self._starts[line] if line < len(self._starts) else size
+        return Span(self._starts[line - 1], end)
+
+
+def blob_id(data: bytes) -> str:
+    """Return the 40-digit id git gives these bytes as a blob."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file of a snapshot: bytes, git blob id and git mode (`100644` or `100755`)."""
+
+    data: bytes = field(repr=False)
+    oid: str
+    mode: str = "100644"
+
+    @classmethod
+    def of(cls, data: bytes, mode: str = "100644") -> File:
+        return cls(data, blob_id(data), mode)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A path that was seen and not read, with the reason (a link, a submodule, too large)."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """An immutable tree: repo-relative POSIX path → file, from a work tree, a ref or a fixture alike.
+
+    Holds Go source and `go.mod` only. Paths that are not UTF-8 carry surrogate escapes.
+    """
+
+    files: Mapping[str, File]
+    source: Literal["ref", "tree"] = "tree"
+    label: str = "."
+    commit: str | None = None
+    committed_at: int = 0
+    skipped: tuple[Skipped, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.files, MappingProxyType):
+            object.__setattr__(self, "files", MappingProxyType(dict(self.files)))
+
+    def go_paths(self) -> Iterator[str]:
+        return (path for path in sorted(self.files) if path.endswith(".go"))
+
+    def with_changes(self, changes: Iterable[FileChange]) -> Snapshot:
+        """Return the snapshot after `changes`; the receiver stays as it is."""
+        files = dict(self.files)
+        for change in changes:
+            if change.after is None:
+                files.pop(change.path, None)
+            else:
+                files[change.path] = change.after
+        return replace(self, files=files)
+
+
+# --- what a codemod says ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """Go text still to be rendered: a template's name and its parameters, sorted by name.
+
+    The rendered text is indented like the place it goes to: `indent` is put before every line but the
+    first that is not empty.
+    """
+
+    template: str
+    params: tuple[tuple[str, str], ...] = ()
+    indent: str = ""
+
+    @classmethod
+    def of(cls, template: str, indent: str = "", **params: str) -> Fragment:
+        return cls(template, tuple(sorted(params.items())), indent)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the bytes of `span` in `path`; an empty span inserts, empty text deletes."""
+
+    path: str
+    span: Span
+    text: bytes | Fragment
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """Create `path`, which must not exist."""
+
+    path: str
+    text: Fragment
+
+
+@dataclass(frozen=True, slots=True)
+class NeedImport:
+    """The file at `path` must import `package`, as `name` where that is not the package's own name."""
+
+    path: str
+    package: str
+    name: str | None = None
+
+
+Change: TypeAlias = Edit | NewFile | NeedImport
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Do all of `changes` or none. Imports that become unused go by themselves."""
+
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Manual:
+    """A person must do it. `reason` says why the tool cannot, `instruction` exactly what to do."""
+
+    reason: str
+    instruction: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Rightly untouched; `done` where that is because the change is there already."""
+
+    reason: str
+    done: bool = False
+
+
+Verdict: TypeAlias = Rewrite | Manual | Leave
+Kind: TypeAlias = Literal["codemod", "rule", "audit"]
+Channel: TypeAlias = Literal["apiserver", "etcd", "cri", "node", "rbac", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One site and what is said of it.
+
+    `anchor` names which expected site of the codemod this is ("" for one found by a general rule); an
+    anchor that is missing or doubled fails the run. `function` is written as Go does: `run`,
+    `(*Embedded).Kubelet`, `type Executor`, or "" at file level. `message` is what would be done, or what
+    was found. `shape` is a short stable word for the form of the site, such as `guard-fatal`.
+    """
+
+    id: str
+    kind: Kind
+    path: str
+    span: Span
+    function: str
+    verdict: Verdict
+    message: str
+    channel: Channel = "none"
+    shape: str = ""
+    anchor: str = ""
+
+
+# --- what the engine makes of it --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file before and after a step; `None` where it does not exist."""
+
+    path: str
+    before: File | None
+    after: File | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One commit of the series: what it says and what it changes, sorted by path."""
+
+    id: str
+    title: str
+    body: str
+    findings: tuple[Finding, ...]
+    changes: tuple[FileChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a plan is not fit to be emitted: what, where, and the exit code it stands for."""
+
+    code: ExitCode
+    message: str
+    path: str = ""
+    span: Span | None = None
+    step: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The whole result for one snapshot: comparable, serialisable, free of syntax nodes.
+
+    `findings` are positions in `base`, sorted by path, place and id. `steps` holds only the steps that change
+    something, in order; `final` is the tree after the last of them. `done` names the codemods whose change was
+    there already and `pending` those that were not run or could not finish, with the reason.
+    """
+
+    base: Snapshot
+    findings: tuple[Finding, ...]
+    steps: tuple[Step, ...]
+    final: Snapshot
+    problems: tuple[Problem, ...] = ()
+    done: tuple[str, ...] = ()
+    pending: tuple[tuple[str, str], ...] = ()
+    era: str = ""
