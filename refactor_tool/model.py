@@ -205,17 +205,18 @@ class Snapshot:
 class Fragment:
     """Go text still to be rendered: a template's name and its parameters, sorted by name.
 
-    The rendered text is indented like the place it goes to: `indent` is put before every line but the
-    first that is not empty.
+    The rendered text is indented like the place it goes to: `indent` is put before every line that is not
+    empty, but before the first only with `lines`, which is for text that starts at the beginning of a line.
     """
 
     template: str
     params: tuple[tuple[str, str], ...] = ()
     indent: str = ""
+    lines: bool = False
 
     @classmethod
-    def of(cls, template: str, indent: str = "", **params: str) -> Fragment:
-        return cls(template, tuple(sorted(params.items())), indent)
+    def of(cls, template: str, indent: str = "", *, lines: bool = False, **params: str) -> Fragment:
+        return cls(template, tuple(sorted(params.items())), indent, lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,10 +257,14 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Manual:
-    """A person must do it. `reason` says why the tool cannot, `instruction` exactly what to do."""
+    """A person must do it. `reason` says why the tool cannot, `instruction` exactly what to do.
+
+    With `blocks` the codemod's other rewrites would not compile, or not be right, without it: the step is not emitted.
+    """
 
     reason: str
     instruction: str = ""
+    blocks: bool = True
 
 
 @dataclass(frozen=True, slots=True)

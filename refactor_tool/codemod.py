@@ -1,0 +1,146 @@
+"""The contract of a codemod, and the strict rendering of its templates. Newcomers start here.
+
+A codemod is one logical commit. It is a frozen value: it says what it is, which sites it must find, which templates it has,
+and how to find its sites in a tree. The engine owns the loop, the codemod owns the judgement:
+
+    CODEMOD = Codemod(
+        id="cri-ready",
+        title="Wait for the container runtime with the executor's ready channel",
+        body="...",
+        requires=("executor-ready-channels",),
+        anchors=(Anchor("agent-run"), ...),
+        templates=(Template("cri-ready/agent_run.go.j2", ("executor",)), ...),
+        find=find,
+    )
+
+The only importer of jinja2, and only when something is rendered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from refactor_tool.gosrc.tree import Tree
+from refactor_tool.model import CodemodError, Finding, Fragment
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+WHY = "https://github.com/k3s-io/k3s/issues/11896"
+_ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*\Z")
+_CLOSING = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\b[:\s]+(?:[\w.-]+/[\w.-]+)?#\d+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A file below `templates/` and exactly the parameters that it uses."""
+
+    name: str
+    params: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A site that a codemod must find: exactly once, or at most once where trees of some time lack it.
+
+    A finding with this `anchor` counts whatever its verdict, so a site that is done already, or that a person must do, is
+    not missing.
+    """
+
+    name: str
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Codemod:
+    """One commit of the campaign.
+
+    `find` gets the facts of a tree and yields findings with a verdict each; it must not keep state. `requires` names
+    codemods whose change must be in the tree before this one runs. `body` is the commit message without its subject,
+    wrapped at 75 columns.
+    """
+
+    id: str
+    title: str
+    body: str
+    find: Callable[[Tree], Iterable[Finding]]
+    templates: tuple[Template, ...] = ()
+    anchors: tuple[Anchor, ...] = ()
+    requires: tuple[str, ...] = ()
+    why: str = WHY
+
+
+def check_suite(suite: Sequence[Codemod], sources: Mapping[str, str]) -> None:
+    """Raise `CodemodError` for an author's mistake: ids, order, messages, templates. `sources` are template texts by name."""
+    seen: set[str] = set()
+    for codemod in suite:
+        if not _ID.match(codemod.id):
+            raise CodemodError(f"codemod id {codemod.id!r} is not lower-case words joined by '-'")
+        if codemod.id in seen:
+            raise CodemodError(f"codemod id {codemod.id!r} is used twice")
+        missing = [name for name in codemod.requires if name not in seen]
+        if missing:
+            raise CodemodError(f"{codemod.id} requires {missing[0]!r}, which does not come before it")
+        seen.add(codemod.id)
+        _check_message(codemod)
+        names = [anchor.name for anchor in codemod.anchors]
+        if len(set(names)) != len(names):
+            raise CodemodError(f"{codemod.id} names an anchor twice")
+        for template in codemod.templates:
+            _check_template(codemod, template, sources)
+
+
+def _check_message(codemod: Codemod) -> None:
+    if not codemod.title or codemod.title.endswith(".") or "\n" in codemod.title or len(codemod.title) > 72:
+        raise CodemodError(f"{codemod.id}: the title must be one line of at most 72 characters without a full stop")
+    if _CLOSING.search(codemod.title) or _CLOSING.search(codemod.body):
+        raise CodemodError(f"{codemod.id}: the message must not close an issue")
+    if any(len(line) > 75 for line in codemod.body.splitlines()):
+        raise CodemodError(f"{codemod.id}: the body must be wrapped at 75 columns")
+
+
+def _check_template(codemod: Codemod, template: Template, sources: Mapping[str, str]) -> None:
+    from jinja2 import TemplateSyntaxError, meta  # noqa: PLC0415
+
+    if template.name not in sources:
+        raise CodemodError(f"{codemod.id}: there is no template {template.name!r}")
+    try:
+        used = meta.find_undeclared_variables(_environment().parse(sources[template.name]))
+    except TemplateSyntaxError as error:
+        raise CodemodError(f"template {template.name}:{error.lineno}: {error.message}") from None
+    if used != set(template.params):
+        extra, lacking = sorted(used - set(template.params)), sorted(set(template.params) - used)
+        what = f"uses {extra[0]!r} without declaring it" if extra else f"declares {lacking[0]!r} without using it"
+        raise CodemodError(f"{codemod.id}: template {template.name} {what}")
+
+
+class Renderer:
+    """Render the fragments of one codemod to bytes, strictly: nothing undeclared, nothing missing."""
+
+    def __init__(self, codemod: Codemod, sources: Mapping[str, str]) -> None:
+        self._codemod = codemod
+        self._declared = {template.name: template for template in codemod.templates}
+        self._sources = sources
+        self._environment = _environment()
+
+    def render(self, fragment: Fragment, *, crlf: bool = False) -> bytes:
+        """Return the fragment's text as `Fragment` says, in the file's line ends."""
+        template = self._declared.get(fragment.template)
+        if template is None:
+            raise CodemodError(f"{self._codemod.id} does not declare the template {fragment.template!r}")
+        given = dict(fragment.params)
+        if set(given) != set(template.params):
+            raise CodemodError(f"{self._codemod.id}: {fragment.template} takes {template.params}, not {tuple(given)}")
+        text = self._environment.from_string(self._sources[template.name]).render(given)
+        lines = [fragment.indent + line if line and (at or fragment.lines) else line for at, line in enumerate(text.split("\n"))]
+        return ("\r\n" if crlf else "\n").join(lines).encode("utf-8", "surrogateescape")
+
+
+def _environment() -> Environment:
+    # imported here: a scan renders nothing, and jinja2 is a third of its start-up time
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415
+
+    return Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False, trim_blocks=True)

@@ -1,0 +1,1 @@
+"""One module per codemod, and the campaign: the literal, ordered tuple of them."""

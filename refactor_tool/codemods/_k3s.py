@@ -1,0 +1,45 @@
+"""Names of k3s that several codemods need: where things live, and what they were called when."""
+
+from __future__ import annotations
+
+from refactor_tool.gosrc.tree import Tree
+from refactor_tool.model import Channel, Finding, Span, Verdict
+
+UTIL = "pkg/util"
+EXECUTOR = "pkg/daemons/executor"
+CONFIG = "pkg/daemons/config"
+CONTROL = "pkg/daemons/control"
+CMDS = "pkg/cli/cmds"
+CLUSTER = "pkg/cluster"
+ETCD = "pkg/etcd"
+AGENT = "pkg/agent"
+TUNNEL = "pkg/agent/tunnel"
+CRI = "pkg/agent/cri"
+SERVER = "pkg/server"
+CLI_SERVER = "pkg/cli/server"
+MOCK = "tests/mock"
+
+#: The field that carries the container runtime's readiness; `AgentReady` before 2024-02-21.
+CRI_FIELDS = ("ContainerRuntimeReady", "AgentReady")
+
+
+def package(tree: Tree, folder: str) -> str:
+    """Return the import path of a folder of the examined module."""
+    return f"{tree.module}/{folder}"
+
+
+def site(
+    tree: Tree,
+    codemod: str,
+    path: str,
+    span: Span,
+    verdict: Verdict,
+    message: str,
+    *,
+    channel: Channel,
+    shape: str,
+    anchor: str = "",
+) -> Finding:
+    """Return a codemod's finding at a place, with the function that holds it."""
+    title = tree.title_at(path, span.start)
+    return Finding(codemod, "codemod", path, span, title, verdict, message, channel, shape, anchor)

@@ -1,0 +1,177 @@
+"""Parse Go bytes with tree-sitter and give out file skeletons. The pinned grammar decides output bytes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from refactor_tool.gosrc import ast
+from refactor_tool.gosrc.convert import Converter, doc_of
+from refactor_tool.model import LineIndex, Span, Unparsable
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser, Tree
+
+_GENERATED = re.compile(rb"^// Code generated .* DO NOT EDIT\.$", re.MULTILINE)
+_GO_BUILD = re.compile(rb"^//go:build[ \t]+(.*?)\r?$", re.MULTILINE)
+_PLUS_BUILD = re.compile(rb"^// \+build[ \t]+(.*?)\r?$", re.MULTILINE)
+_GOOS = (
+    "aix android darwin dragonfly freebsd hurd illumos ios js linux nacl netbsd openbsd plan9 solaris wasip1 windows zos"
+).split()
+_GOARCH = (
+    "386 amd64 arm arm64 loong64 mips mips64 mips64le mipsle ppc64 ppc64le riscv64 s390x sparc64 wasm"
+).split()
+
+
+@dataclass(frozen=True, slots=True)
+class SyntaxFault:
+    """One place that is not Go: bytes, and what is wrong there."""
+
+    span: Span
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The tree of one blob; only gosrc looks inside."""
+
+    data: bytes
+    tree: Tree
+
+    @property
+    def root(self) -> Node:
+        return self.tree.root_node
+
+
+class ParseCache:
+    """Parsed blobs by blob id, shared by the trees of one run."""
+
+    def __init__(self) -> None:
+        self._parser: Parser | None = None
+        self._parsed: dict[str, Parsed] = {}
+
+    def parse(self, oid: str, data: bytes) -> Parsed:
+        known = self._parsed.get(oid)
+        if known is None:
+            known = Parsed(data, self._make_parser().parse(data))
+            self._parsed[oid] = known
+        return known
+
+    def parse_once(self, data: bytes) -> Parsed:
+        """Parse bytes that nobody will ask for again."""
+        return Parsed(data, self._make_parser().parse(data))
+
+    def _make_parser(self) -> Parser:
+        if self._parser is None:
+            # imported here: a tree in which no file needs parsing must not pay for the grammar
+            import tree_sitter_go  # noqa: PLC0415
+            from tree_sitter import Language, Parser  # noqa: PLC0415
+
+            self._parser = Parser(Language(tree_sitter_go.language()))
+        return self._parser
+
+
+def faults(parsed: Parsed) -> tuple[SyntaxFault, ...]:
+    """Return every ERROR and MISSING place, in order; nested ones once."""
+    out: list[SyntaxFault] = []
+    stack = [parsed.root]
+    while stack:
+        node = stack.pop()
+        if not node.has_error:
+            continue
+        if node.is_missing:
+            out.append(SyntaxFault(Span(node.start_byte, node.end_byte), f"missing {node.type!r}"))
+        elif node.is_error:
+            text = parsed.data[node.start_byte : node.end_byte].split(b"\n", 1)[0][:40]
+            shown = text.decode("utf-8", "replace")
+            out.append(SyntaxFault(Span(node.start_byte, node.end_byte), f"unexpected {shown!r}"))
+        else:
+            stack.extend(reversed(node.children))
+    return tuple(sorted(out, key=lambda fault: fault.span))
+
+
+def require_go(path: str, parsed: Parsed) -> None:
+    """Raise `Unparsable` naming file, line and what is wrong unless the blob is UTF-8 Go source."""
+    try:
+        parsed.data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = LineIndex(parsed.data).position(error.start).line
+        raise Unparsable(f"{path}:{line}: not UTF-8 text (byte {error.start})", "convert the file to UTF-8") from None
+    if parsed.root.has_error:
+        found = faults(parsed)
+        where = LineIndex(parsed.data).position(found[0].span.start) if found else None
+        place = f"{path}:{where.line}:{where.column}" if where else path
+        what = found[0].message if found else "syntax error"
+        raise Unparsable(f"{place}: does not parse as Go: {what}", "mend the file, or leave it out of the tree")
+
+
+def skeleton(path: str, parsed: Parsed) -> ast.GoFile:
+    """Return everything at file level, without function bodies."""
+    data = parsed.data
+    convert = Converter(data)
+    imports: list[ast.ImportSpec] = []
+    import_decl: Span | None = None
+    decls: list[ast.Decl] = []
+    package = ""
+    for node in parsed.root.children:
+        if node.type == "package_clause":
+            package = convert.text(node.named_children[0])
+        elif node.type == "import_declaration":
+            import_decl = import_decl or Span(node.start_byte, node.end_byte)
+            imports.extend(_imports(node, convert))
+        elif node.is_named and node.type != "comment":
+            decls.extend(convert.decls(node, doc_of(node)))
+    return ast.GoFile(
+        path=path,
+        package=package,
+        imports=tuple(imports),
+        import_decl=import_decl,
+        decls=tuple(decls),
+        constraint=_constraint(_head(parsed)),
+        goos=_file_goos(path),
+        generated=_GENERATED.search(data, 0, 4096) is not None,
+        test=path.endswith("_test.go"),
+        crlf=b"\r\n" in data[:4096],
+    )
+
+
+def _imports(node: Node, convert: Converter) -> list[ast.ImportSpec]:
+    specs: list[Node] = []
+    for child in node.named_children:
+        if child.type == "import_spec":
+            specs.append(child)
+        elif child.type == "import_spec_list":
+            specs.extend(inner for inner in child.named_children if inner.type == "import_spec")
+    out = []
+    for spec in specs:
+        path = spec.child_by_field_name("path")
+        name = spec.child_by_field_name("name")
+        if path is not None:
+            text = convert.text(path)[1:-1]
+            alias = convert.text(name) if name is not None else None
+            out.append(ast.ImportSpec(Span(spec.start_byte, spec.end_byte), text, alias))
+    return out
+
+
+def _head(parsed: Parsed) -> bytes:
+    """Return what stands before the package clause."""
+    for node in parsed.root.children:
+        if node.type == "package_clause":
+            return parsed.data[: node.start_byte]
+    return b""
+
+
+def _constraint(head: bytes) -> str:
+    modern = _GO_BUILD.search(head)
+    if modern is not None:
+        return modern.group(1).decode("utf-8", "replace")
+    lines = [line.decode("utf-8", "replace").strip() for line in _PLUS_BUILD.findall(head)]
+    return " && ".join(f"({' || '.join(line.replace(',', ' && ').split(' '))})" for line in lines)
+
+
+def _file_goos(path: str) -> str:
+    parts = path.rsplit("/", 1)[-1].removesuffix(".go").removesuffix("_test").split("_")[1:]
+    if len(parts) >= 2 and parts[-1] in _GOARCH and parts[-2] in _GOOS:
+        return parts[-2]
+    return parts[-1] if parts and parts[-1] in _GOOS else ""

@@ -1,0 +1,876 @@
+"""The one door to facts about the Go source of a snapshot.
+
+Everything given out is a plain value of `ast` or `model`. Facts are worked out when they are asked for, and parsed blobs
+are shared through a `ParseCache`, so that the tree after a step costs only the files that the step changed.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from refactor_tool.gosrc import ast
+from refactor_tool.gosrc.convert import Converter, doc_of
+from refactor_tool.gosrc.parse import ParseCache, Parsed, require_go, skeleton
+from refactor_tool.gosrc.scope import Declared, local_declaration, names_in_scope
+from refactor_tool.model import LineIndex, Snapshot, Span
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+Role = Literal[
+    "declaration",
+    "call",
+    "argument",
+    "receive",
+    "select-case",
+    "assignment",
+    "key",
+    "value",
+    "nil-check",
+    "close",
+    "defer-close",
+    "return",
+    "type",
+    "label",
+    "comment",
+    "string",
+    "other",
+]
+
+_D = TypeVar("_D", ast.FuncDecl, ast.TypeDecl, ast.VarDecl)
+_IMPORT_BLOCK = re.compile(rb"^import[ \t]*\(([^)]*)\)|^import[ \t]+(?:[\w.]+[ \t]+)?[\"`]([^\"`]+)[\"`]", re.MULTILINE)
+_QUOTED = re.compile(rb"^[ \t]*(?:[\w.]+[ \t]+)?[\"`]([^\"`\n]+)[\"`]", re.MULTILINE)
+_MODULE = re.compile(rb"^module[ \t]+(\S+)", re.MULTILINE)
+_GO_DIRECTIVE = re.compile(rb"^go[ \t]+(\d+)\.(\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRef:
+    """A type expression and the file whose imports give it meaning."""
+
+    expr: ast.Expr
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One whole-word occurrence of a name in a file: in code, a comment or a string.
+
+    `qualified` includes the selector prefix (`cfg.Runtime.APIServerReady`). `object` is None in comments and strings.
+    """
+
+    path: str
+    span: Span
+    name: str
+    role: Role
+    qualified: Span
+    object: ast.Object | None
+
+
+class Tree:
+    """Facts about one snapshot. Asking never changes an answer; files are parsed on first need.
+
+    Methods that parse raise `Unparsable` for a file that is not UTF-8 Go source.
+    """
+
+    def __init__(self, snapshot: Snapshot, cache: ParseCache | None = None) -> None:
+        self.snapshot = snapshot
+        self.cache = cache if cache is not None else ParseCache()
+        self._files: dict[str, ast.GoFile] = {}
+        self._lines: dict[str, LineIndex] = {}
+        self._functions: dict[tuple[str, int, bool], ast.FuncDecl] = {}
+        self._found: dict[tuple[bytes, ...], tuple[str, ...]] = {}
+        self._by_dir: dict[str, tuple[str, ...]] | None = None
+        self._imports: dict[str, frozenset[str]] = {}
+        self._open: set[tuple[str, Span]] = set()
+        go_mod = snapshot.files.get("go.mod")
+        module = _MODULE.search(go_mod.data) if go_mod is not None else None
+        self.module: str = module.group(1).decode().strip('"') if module is not None else ""
+        directive = _GO_DIRECTIVE.search(go_mod.data) if go_mod is not None else None
+        #: The `go` directive as (major, minor); (1, 16) is what Go assumes where there is none.
+        self.go_version: tuple[int, int] = (
+            (int(directive.group(1)), int(directive.group(2))) if directive is not None else (1, 16)
+        )
+
+    # --- bytes and places -------------------------------------------------------------------------
+
+    def data(self, path: str) -> bytes:
+        return self.snapshot.files[path].data
+
+    def text(self, path: str, span: Span) -> str:
+        return self.data(path)[span.start : span.end].decode("utf-8", "surrogateescape")
+
+    def lines(self, path: str) -> LineIndex:
+        if path not in self._lines:
+            self._lines[path] = LineIndex(self.data(path))
+        return self._lines[path]
+
+    def indent(self, path: str, offset: int) -> str:
+        """Return the white space that the line of `offset` starts with."""
+        data = self.data(path)
+        start = data.rfind(b"\n", 0, offset) + 1
+        end = start
+        while data[end : end + 1] in (b"\t", b" "):
+            end += 1
+        return data[start:end].decode()
+
+    def comments_in(self, path: str, span: Span) -> tuple[Span, ...]:
+        """Return the comments that lie inside `span`, in order."""
+        out: list[Span] = []
+        stack = [self._parsed(path).root]
+        while stack:
+            node = stack.pop()
+            if node.end_byte <= span.start or node.start_byte >= span.end:
+                continue
+            if node.type == "comment":
+                if span.start <= node.start_byte and node.end_byte <= span.end:
+                    out.append(Span(node.start_byte, node.end_byte))
+            else:
+                stack.extend(node.children)
+        return tuple(sorted(out))
+
+    # --- finding files and declarations -----------------------------------------------------------
+
+    def files_with(self, *needles: bytes) -> tuple[str, ...]:
+        """Return the paths of Go files whose bytes contain any needle, sorted; nothing is parsed."""
+        if needles not in self._found:
+            files = self.snapshot.files
+            self._found[needles] = tuple(
+                path for path in self.snapshot.go_paths() if any(needle in files[path].data for needle in needles)
+            )
+        return self._found[needles]
+
+    def file(self, path: str) -> ast.GoFile:
+        """Return a file's skeleton."""
+        if path not in self._files:
+            self._files[path] = skeleton(path, self._parsed(path))
+        return self._files[path]
+
+    def package_of(self, path: str) -> str:
+        """Return the import path of the package that a file belongs to (test files: of the package beside them)."""
+        folder = path.rpartition("/")[0]
+        return f"{self.module}/{folder}" if folder else self.module
+
+    def package_files(self, package: str) -> tuple[str, ...]:
+        """Return the Go files of an in-tree package, tests and all build tags included; () for others."""
+        if self._by_dir is None:
+            by_dir: dict[str, list[str]] = {}
+            for path in self.snapshot.go_paths():
+                by_dir.setdefault(path.rpartition("/")[0], []).append(path)
+            self._by_dir = {folder: tuple(paths) for folder, paths in by_dir.items()}
+        if package == self.module:
+            return self._by_dir.get("", ())
+        if not package.startswith(self.module + "/"):
+            return ()
+        return self._by_dir.get(package[len(self.module) + 1 :], ())
+
+    def functions(self, package: str, name: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
+        """Return the declarations of a package-level function, one per build variant, without bodies."""
+        return tuple(
+            (path, decl)
+            for path, decl in self._named(package, name, ast.FuncDecl, b"func " + name.encode())
+            if decl.receiver is None and decl.name == name
+        )
+
+    def types(self, package: str, name: str) -> tuple[tuple[str, ast.TypeDecl], ...]:
+        """Return the declarations of a package-level type."""
+        found = self._named(package, name, ast.TypeDecl, name.encode())
+        return tuple((path, decl) for path, decl in found if decl.name == name)
+
+    def variables(self, package: str, name: str) -> tuple[tuple[str, ast.VarDecl, ast.VarSpec], ...]:
+        """Return the package-level `var` and `const` specs that declare a name."""
+        return tuple(
+            (path, decl, spec)
+            for path, decl in self._named(package, name, ast.VarDecl, name.encode())
+            for spec in decl.specs
+            if any(ident.name == name for ident in spec.names)
+        )
+
+    def methods(self, package: str, type_name: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
+        """Return the methods declared on a type, in file order, all build variants."""
+        return tuple(
+            (path, decl)
+            for path, decl in self._named(package, type_name, ast.FuncDecl, type_name.encode() + b")")
+            if decl.receiver_type == type_name
+        )
+
+    def methods_named(self, name: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
+        """Return every method of that name in the tree, on any type."""
+        needle = b") " + name.encode() + b"("
+        return tuple(
+            (path, decl)
+            for path in self.files_with(needle)
+            for decl in self.file(path).decls
+            if isinstance(decl, ast.FuncDecl) and decl.receiver is not None and decl.name == name
+        )
+
+    def _named(self, package: str, name: str, kind: type[_D], needle: bytes) -> Iterator[tuple[str, _D]]:
+        for path in self.package_files(package):
+            if needle in self.data(path):
+                yield from ((path, decl) for decl in self.file(path).decls if isinstance(decl, kind))
+
+    def function(self, path: str, decl: ast.FuncDecl, wanted: Sequence[int] | None = None) -> ast.FuncDecl:
+        """Return `decl` with its body: whole, or pruned to the statements that hold a `wanted` offset (sorted)."""
+        key = (path, decl.span.start, wanted is None)
+        if wanted is None and key in self._functions:
+            return self._functions[key]
+        node = self._node(path, decl.span)
+        whole = Converter(self.data(path), wanted).func(node, decl.doc, with_body=True)
+        if wanted is None:
+            self._functions[key] = whole
+        return whole
+
+    def function_at(self, path: str, offset: int) -> ast.FuncDecl | None:
+        """Return the function or method that holds a byte, doc comment included, without its body."""
+        decl = self.decl_at(path, offset)
+        return decl if isinstance(decl, ast.FuncDecl) else None
+
+    def decl_at(self, path: str, offset: int) -> ast.Decl | None:
+        """Return the declaration that holds a byte, doc comment included."""
+        decls = self.file(path).decls
+        at = bisect_right(decls, offset, key=lambda decl: decl.doc.start if decl.doc is not None else decl.span.start) - 1
+        return decls[at] if at >= 0 and offset < decls[at].span.end else None
+
+    def title_at(self, path: str, offset: int) -> str:
+        """Return how a finding names its place: `run`, `(*Embedded).Kubelet`, `type Executor`, or ""."""
+        match self.decl_at(path, offset):
+            case ast.FuncDecl() as decl:
+                return decl.title
+            case ast.TypeDecl(name=name):
+                return f"type {name}"
+            case _:
+                return ""
+
+    # --- what names mean --------------------------------------------------------------------------
+
+    def resolve(self, path: str, expr: ast.Expr) -> ast.Object:
+        """Return what an identifier, selector or parenthesised one of them names."""
+        match expr:
+            case ast.Ident(span=span):
+                return self._resolve_ident(path, self._node(path, span))
+            case ast.Selector(x=x, name=name):
+                return self._resolve_selector(path, x, name)
+            case ast.Paren(x=inner) | ast.Unary(op="*", x=inner):
+                return self.resolve(path, inner)
+            case ast.OtherExpr(kind="generic_type", children=children) if children:
+                return self.resolve(path, children[0])
+            case _:
+                return ast.UnknownObject(type(expr).__name__)
+
+    def calls(self, path: str, call: ast.Call) -> ast.Object:
+        """Return what a call calls."""
+        return self.resolve(path, call.fun)
+
+    def type_of(self, path: str, expr: ast.Expr) -> TypeRef | None:
+        """Return the static type of an expression where it follows from declarations in the tree."""
+        key = (path, expr.span)
+        if key in self._open:  # `var a, b = b, a`: no type follows from that
+            return None
+        self._open.add(key)
+        try:
+            return self._infer(path, expr)
+        finally:
+            self._open.discard(key)
+
+    def _infer(self, path: str, expr: ast.Expr) -> TypeRef | None:
+        match expr:
+            case ast.Ident() as ident:
+                return self._type_of_object(path, self.resolve(path, ident), ident)
+            case ast.Selector() as selector:
+                return self._type_of_object(path, self.resolve(path, selector), selector)
+            case ast.Paren(x=inner):
+                return self.type_of(path, inner)
+            case ast.Composite(type=type_) if type_ is not None:
+                return TypeRef(type_, path)
+            case ast.Unary(op="&", x=inner):
+                found = self.type_of(path, inner)
+                return TypeRef(ast.Unary(found.expr.span, "*", found.expr), found.path) if found is not None else None
+            case ast.Unary(op="*", x=inner):
+                return _deref(self.type_of(path, inner))
+            case ast.Unary(op="<-", x=inner):
+                channel = self.type_of(path, inner)
+                return _element(channel)
+            case ast.Call() as call:
+                results = self.results_of(path, call)
+                return results[0] if results else None
+            case _:
+                return None
+
+    def results_of(self, path: str, call: ast.Call) -> tuple[TypeRef, ...]:
+        """Return the types of a call's results, () where they are not known."""
+        if isinstance(call.fun, ast.Ident) and call.fun.name in ("make", "new") and call.args:
+            made = call.args[0]
+            pointer = ast.Unary(made.span, "*", made) if call.fun.name == "new" else made
+            return (TypeRef(pointer, path),)
+        match self.resolve(path, call.fun):
+            case ast.PackageObject(package=package, name=name):
+                for where, decl in self.functions(package, name):
+                    return _result_types(decl.results, where)
+                if self.types(package, name):
+                    return (TypeRef(call.fun, path),)
+            case ast.FieldObject() as member:
+                for where, method in self.methods(member.package, member.type):
+                    if method.name == member.name:
+                        return _result_types(method.results, where)
+                declared = self._member_type(member)
+                if declared is not None and isinstance(declared.expr, ast.FuncType):
+                    return _result_types(declared.expr.results, declared.path)
+            case _:
+                pass
+        return ()
+
+    def named_type(self, ref: TypeRef | None) -> ast.PackageObject | None:
+        """Return the named type behind a type expression, pointers taken off; None for others and for basic types."""
+        if ref is None:
+            return None
+        found = self.resolve(ref.path, ref.expr)
+        return found if isinstance(found, ast.PackageObject) else None
+
+    def _resolve_ident(self, path: str, node: Node) -> ast.Object:
+        name = node.text.decode("utf-8", "replace") if node.text is not None else ""
+        parent = node.parent
+        if parent is not None:
+            if parent.type in ("selector_expression", "qualified_type") and _is_member_name(parent, node):
+                expr = Converter(self.data(path)).expr(parent)
+                return self.resolve(path, expr)
+            if parent.type == "literal_element" and _is_key(parent):
+                member = self._resolve_key(path, parent, name)
+                if member is not None:
+                    return member
+            if parent.type == "field_declaration" and node.type == "field_identifier":
+                owner = _enclosing(parent, "type_spec")
+                if owner is not None:
+                    return ast.FieldObject(self.package_of(path), _name_text(owner), name)
+            if parent.type == "method_elem" and node.type == "field_identifier":
+                owner = _enclosing(parent, "type_spec")
+                if owner is not None:
+                    return ast.FieldObject(self.package_of(path), _name_text(owner), name)
+            if parent.type == "method_declaration" and node.type == "field_identifier":
+                decl = self.function_at(path, node.start_byte)
+                if decl is not None:
+                    return ast.FieldObject(self.package_of(path), decl.receiver_type, name)
+        local = local_declaration(node)
+        if local is not None:
+            return ast.LocalObject(name, Span(local.name.start_byte, local.name.end_byte), local.kind)
+        return self._resolve_global(path, name)
+
+    def _resolve_global(self, path: str, name: str) -> ast.Object:
+        file = self.file(path)
+        for spec in file.imports:
+            if spec.name not in (".", "_") and self._import_name(spec) == name:
+                return ast.PackageName(spec.path)
+        package = self.package_of(path)
+        if self._declares(package, name):
+            return ast.PackageObject(package, name)
+        for spec in file.imports:
+            if spec.name == "." and self._declares(spec.path, name):
+                return ast.PackageObject(spec.path, name)
+        return ast.UnknownObject(name)
+
+    def _import_name(self, spec: ast.ImportSpec) -> str:
+        """Return the local name of an import: the alias, else the package clause where the package is in the tree."""
+        if spec.name is None:
+            for path in self.package_files(spec.path):
+                if not path.endswith("_test.go"):
+                    return self.file(path).package
+        return spec.local
+
+    def _declares(self, package: str, name: str) -> bool:
+        return bool(self.functions(package, name) or self.types(package, name) or self.variables(package, name))
+
+    def _resolve_selector(self, path: str, x: ast.Expr, name: str) -> ast.Object:
+        if isinstance(x, ast.Ident):
+            base = self.resolve(path, x)
+            if isinstance(base, ast.PackageName):
+                return ast.PackageObject(base.package, name)
+        owner = self.named_type(self.type_of(path, x))
+        if owner is None:
+            return ast.UnknownObject(name)
+        return self.member(owner.package, owner.name, name) or ast.UnknownObject(name)
+
+    def _resolve_key(self, path: str, element: Node, name: str) -> ast.FieldObject | None:
+        literal = _enclosing(element, "composite_literal")
+        body = element.parent.parent if element.parent is not None else None
+        if literal is None or body is None or body.parent != literal:
+            return None
+        type_node = literal.child_by_field_name("type")
+        if type_node is None:
+            return None
+        owner = self.named_type(TypeRef(Converter(self.data(path)).expr(type_node), path))
+        return self.member(owner.package, owner.name, name) if owner is not None else None
+
+    def member(self, package: str, type_name: str, name: str) -> ast.FieldObject | None:
+        """Return the field or method `name` of a named type, promoted ones with the type that declares them."""
+        todo = [(package, type_name)]
+        seen: set[tuple[str, str]] = set()
+        while todo:
+            here = todo.pop(0)
+            if here in seen:
+                continue
+            seen.add(here)
+            if any(method.name == name for _, method in self.methods(*here)):
+                return ast.FieldObject(*here, name)
+            for path, decl in self.types(*here):
+                match decl.type:
+                    case ast.StructType(fields=fields):
+                        for field in fields:
+                            if any(ident.name == name for ident in field.names):
+                                return ast.FieldObject(*here, name)
+                            if not field.names:
+                                embedded = self.named_type(TypeRef(field.type, path))
+                                if embedded is not None:
+                                    if embedded.name == name:
+                                        return ast.FieldObject(*here, name)
+                                    todo.append((embedded.package, embedded.name))
+                    case ast.InterfaceType(methods=methods, embeds=embeds):
+                        if any(method.name == name for method in methods):
+                            return ast.FieldObject(*here, name)
+                        for embed in embeds:
+                            named = self.named_type(TypeRef(embed, path))
+                            if named is not None:
+                                todo.append((named.package, named.name))
+                    case _:
+                        alias = self.named_type(TypeRef(decl.type, path))
+                        if alias is not None:
+                            todo.append((alias.package, alias.name))
+        return None
+
+    def _member_type(self, member: ast.FieldObject) -> TypeRef | None:
+        for path, decl in self.types(member.package, member.type):
+            match decl.type:
+                case ast.StructType(fields=fields):
+                    for field in fields:
+                        if any(ident.name == member.name for ident in field.names):
+                            return TypeRef(field.type, path)
+                        if not field.names and _tail_name(field.type) == member.name:
+                            return TypeRef(field.type, path)
+                case ast.InterfaceType(methods=methods):
+                    for method in methods:
+                        if method.name == member.name:
+                            return TypeRef(ast.FuncType(method.span, method.params, method.results), path)
+                case _:
+                    pass
+        return None
+
+    def _type_of_object(self, path: str, found: ast.Object, expr: ast.Expr) -> TypeRef | None:
+        match found:
+            case ast.LocalObject(at=at):
+                declared = local_declaration(self._node(path, at))
+                return self._type_of_local(path, declared) if declared is not None else None
+            case ast.FieldObject() as member:
+                return self._member_type(member)
+            case ast.PackageObject(package=package, name=name):
+                for where, _, spec in self.variables(package, name):
+                    return self._type_of_spec(where, spec, [ident.name for ident in spec.names].index(name))
+                return TypeRef(expr, path) if self.types(package, name) else None
+            case _:
+                return None
+
+    def _type_of_local(self, path: str, declared: Declared) -> TypeRef | None:
+        convert = Converter(self.data(path))
+        owner = declared.owner
+        match owner.type:
+            case "parameter_declaration":
+                type_node = owner.child_by_field_name("type")
+                return TypeRef(convert.expr(type_node), path) if type_node is not None else None
+            case "var_spec" | "const_spec":
+                specs = convert._var_specs(owner.parent) if owner.parent is not None else ()
+                for spec in specs:
+                    if spec.span.start == owner.start_byte:
+                        return self._type_of_spec(path, spec, declared.index)
+                return None
+            case "short_var_declaration" | "receive_statement":
+                right = owner.child_by_field_name("right")
+                if right is None:
+                    return None
+                values = convert._exprs(right)
+                return self._type_of_value(path, values, declared.index)
+            case _:
+                return None
+
+    def _type_of_spec(self, path: str, spec: ast.VarSpec, index: int) -> TypeRef | None:
+        if spec.type is not None:
+            return TypeRef(spec.type, path)
+        return self._type_of_value(path, spec.values, index)
+
+    def _type_of_value(self, path: str, values: tuple[ast.Expr, ...], index: int) -> TypeRef | None:
+        if len(values) == 1 and isinstance(values[0], ast.Call):
+            results = self.results_of(path, values[0])
+            return results[index] if index < len(results) else None
+        return self.type_of(path, values[index]) if index < len(values) else None
+
+    # --- occurrences ------------------------------------------------------------------------------
+
+    def occurrences(self, path: str, pattern: re.Pattern[bytes]) -> tuple[Occurrence, ...]:
+        """Return every match of `pattern` in a file that is a whole identifier, or lies in a comment or string."""
+        root = self._parsed(path).root
+        out = []
+        for match in pattern.finditer(self.data(path)):
+            start, end = match.span()
+            node = root.descendant_for_byte_range(start, max(start, end - 1))
+            if node is not None:
+                out.append(self._occurrence(path, node, Span(start, end)))
+        return tuple(out)
+
+    def _occurrence(self, path: str, node: Node, span: Span) -> Occurrence:
+        name = self.text(path, span)
+        if node.type == "comment":
+            return Occurrence(path, span, name, "comment", span, None)
+        if "string_literal" in node.type or node.type == "escape_sequence":
+            return Occurrence(path, span, name, "string", span, None)
+        role, whole = _role(node)
+        found = ast.LocalObject(name, span, "label") if role == "label" else self._resolve_ident(path, node)
+        return Occurrence(path, span, name, role, Span(whole.start_byte, whole.end_byte), found)
+
+    # --- interfaces -------------------------------------------------------------------------------
+
+    def interface(self, package: str, name: str) -> tuple[str, ast.TypeDecl, ast.InterfaceType] | None:
+        for path, decl in self.types(package, name):
+            if isinstance(decl.type, ast.InterfaceType):
+                return path, decl, decl.type
+        return None
+
+    def implementers(self, package: str, name: str) -> tuple[ast.Implementer, ...]:
+        """Return the types that implement an interface, or come close: most of its methods, or a check that they do.
+
+        Covers every file of every build tag, tests included, and types that embed an implementer or the interface
+        and declare some of its methods again. Sorted by package and type.
+        """
+        found = self.interface(package, name)
+        if found is None:
+            return ()
+        wanted = {method.name for method in found[2].methods}
+        owners: dict[tuple[str, str], list[tuple[str, ast.FuncDecl]]] = {}
+        for method_name in sorted(wanted):
+            for path, decl in self.methods_named(method_name):
+                owners.setdefault((self.package_of(path), decl.receiver_type), []).append((path, decl))
+        full = {
+            owner
+            for owner, methods in owners.items()
+            if len({decl.name for _, decl in methods}) * 2 > len(wanted) or self._is_checked(owner, package, name)
+        }
+        embedders = {owner for owner in owners if owner not in full and self._embeds(owner, full, (package, name))}
+        return tuple(
+            ast.Implementer(
+                package=owner[0],
+                type=owner[1],
+                methods=tuple(sorted(owners[owner], key=lambda item: (item[0], item[1].span))),
+                missing=() if owner in embedders else tuple(sorted(wanted - {decl.name for _, decl in owners[owner]})),
+            )
+            for owner in sorted(full | embedders)
+        )
+
+    def _is_checked(self, owner: tuple[str, str], package: str, name: str) -> bool:
+        """Tell whether the owner's package says `var _ Executor = &T{}`."""
+        for path in self.package_files(owner[0]):
+            for decl in self.file(path).decls if name.encode() in self.data(path) else ():
+                if isinstance(decl, ast.VarDecl):
+                    for spec in decl.specs:
+                        if spec.type is None or len(spec.values) != 1:
+                            continue
+                        interface = self.named_type(TypeRef(spec.type, path))
+                        value = self.named_type(self.type_of(path, spec.values[0]))
+                        if interface == ast.PackageObject(package, name) and value == ast.PackageObject(*owner):
+                            return True
+        return False
+
+    def _embeds(self, owner: tuple[str, str], full: set[tuple[str, str]], interface: tuple[str, str]) -> bool:
+        for path, decl in self.types(*owner):
+            if isinstance(decl.type, ast.StructType):
+                for field in decl.type.fields:
+                    if not field.names:
+                        embedded = self.named_type(TypeRef(field.type, path))
+                        if embedded is not None and (
+                            (embedded.package, embedded.name) in full
+                            or (embedded.package, embedded.name) == interface
+                        ):
+                            return True
+        return False
+
+    def forwarders(self, package: str, interface: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
+        """Return the package-level functions whose body only returns a call of the same-named interface method."""
+        found = self.interface(package, interface)
+        if found is None:
+            return ()
+        out = []
+        for method in found[2].methods:
+            for path, decl in self.functions(package, method.name):
+                match self.function(path, decl).body:
+                    case ast.Block(stmts=(ast.Return(values=(ast.Call(fun=ast.Selector(name=called)),)),)) if (
+                        called == method.name
+                    ):
+                        out.append((path, decl))
+                    case _:
+                        pass
+        return tuple(out)
+
+    def callers(self, target: ast.PackageObject | ast.FieldObject) -> tuple[Occurrence, ...]:
+        """Return every use of a function or method in the tree but its declaration: calls, function values, all."""
+        name = target.name.encode()
+        pattern = re.compile(rb"\b" + re.escape(name) + rb"\b")
+        return tuple(
+            found
+            for path in self.files_with(name)
+            for found in self.occurrences(path, pattern)
+            if found.object == target and found.role != "declaration"
+        )
+
+    def call_at(self, path: str, span: Span) -> ast.Call | None:
+        """Return the innermost call whose callee is exactly `span` (a qualified name), if that place is a call."""
+        node = self._node(path, span)
+        parent = node.parent
+        if parent is None or parent.type != "call_expression" or parent.child_by_field_name("function") != node:
+            return None
+        call = Converter(self.data(path)).expr(parent)
+        return call if isinstance(call, ast.Call) else None
+
+    # --- imports ----------------------------------------------------------------------------------
+
+    def imported_by(self, package: str) -> frozenset[str]:
+        """Return what the non-test files of an in-tree package import, over all build tags."""
+        if package not in self._imports:
+            found: set[str] = set()
+            for path in self.package_files(package):
+                if not path.endswith("_test.go"):
+                    found.update(_header_imports(self.data(path)))
+            self._imports[package] = frozenset(found)
+        return self._imports[package]
+
+    def may_import(self, importer: str, imported: str) -> bool:
+        """Tell whether `importer` can import `imported` without an import cycle."""
+        if importer == imported:
+            return False
+        todo = [imported]
+        seen: set[str] = set()
+        while todo:
+            package = todo.pop()
+            if package == importer:
+                return False
+            if package not in seen:
+                seen.add(package)
+                todo.extend(self.imported_by(package))
+        return True
+
+    def qualify(self, path: str, package: str, name: str, offset: int) -> ast.Qualifier | None:
+        """Say how to write `package` at a byte of a file; `name` is used where it is not imported yet.
+
+        None where nothing works there: the name is taken by a local or by something else in the file, or the import
+        would be a cycle (a test file in a package of its own, `x_test`, may import what its package may not).
+        """
+        file = self.file(path)
+        own = self.package_of(path)
+        external_test = file.test and file.package.endswith("_test")
+        if package == own and not external_test:
+            return ast.Qualifier("", None)
+        node = self._parsed(path).root.descendant_for_byte_range(offset, offset)
+        for spec in file.imports:
+            if spec.path == package and spec.name != "_":
+                if spec.name == ".":
+                    return ast.Qualifier("", None)
+                local = self._import_name(spec)
+                if node is not None and names_in_scope(node, local.encode()):
+                    return None
+                return ast.Qualifier(f"{local}.", None)
+        if not external_test and not self.may_import(own, package):
+            return None
+        if node is not None and names_in_scope(node, name.encode()):
+            return None
+        if not isinstance(self._resolve_global(path, name), ast.UnknownObject):
+            return None
+        default = ast.ImportSpec(Span(0, 0), package, None)
+        return ast.Qualifier(f"{name}.", (package, None if self._import_name(default) == name else name))
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _parsed(self, path: str) -> Parsed:
+        file = self.snapshot.files[path]
+        parsed = self.cache.parse(file.oid, file.data)
+        if path not in self._files:
+            require_go(path, parsed)
+        return parsed
+
+    def _node(self, path: str, span: Span) -> Node:
+        """Return the outermost node that covers exactly `span`."""
+        node = self._parsed(path).root.descendant_for_byte_range(span.start, max(span.start, span.end - 1))
+        while node is not None and node.start_byte >= span.start and node.end_byte <= span.end:
+            if (node.start_byte, node.end_byte) == (span.start, span.end):
+                break
+            node = node.parent
+        if node is None or (node.start_byte, node.end_byte) != (span.start, span.end):
+            raise ValueError(f"{path}: no syntax at bytes {span.start}..{span.end}")
+        if node.type in ("expression_list", "statement_list", "literal_element"):
+            node = node.named_children[0]
+        return node
+
+
+def header_name(data: bytes) -> str:
+    """Return the package clause's name without parsing, "" where there is none."""
+    found = re.search(rb"^package[ \t]+(\w+)", data, re.MULTILINE)
+    return found.group(1).decode() if found is not None else ""
+
+
+def is_package_used(parsed: Parsed, local: str) -> bool:
+    """Tell whether a file uses an imported package by its local name, in code and not shadowed."""
+    data = parsed.data
+    pattern = re.compile(rb"\b" + re.escape(local.encode()) + rb"[ \t]*\.")
+    for match in pattern.finditer(data):
+        node = parsed.root.descendant_for_byte_range(match.start(), match.start() + len(local.encode()) - 1)
+        if node is None or node.parent is None:
+            continue
+        if node.type == "package_identifier" and node.parent.type == "qualified_type":
+            return True
+        if node.type == "identifier" and node.parent.type == "selector_expression" and not names_in_scope(node, local.encode()):
+            return True
+    return False
+
+
+def _header_imports(data: bytes) -> Iterator[str]:
+    """Yield import paths by the text of the import declarations."""
+    for match in _IMPORT_BLOCK.finditer(data):
+        if match.group(1) is not None:
+            yield from (quoted.decode("utf-8", "replace") for quoted in _QUOTED.findall(match.group(1)))
+        else:
+            yield match.group(2).decode("utf-8", "replace")
+
+
+def _result_types(results: Iterable[ast.Param], path: str) -> tuple[TypeRef, ...]:
+    return tuple(TypeRef(param.type, path) for param in results for _ in range(max(1, len(param.names))))
+
+
+def _deref(ref: TypeRef | None) -> TypeRef | None:
+    if ref is not None and isinstance(ref.expr, ast.Unary) and ref.expr.op == "*":
+        return TypeRef(ref.expr.x, ref.path)
+    return None
+
+
+def _element(ref: TypeRef | None) -> TypeRef | None:
+    if ref is not None and isinstance(ref.expr, ast.ChanType):
+        return TypeRef(ref.expr.element, ref.path)
+    return None
+
+
+def _tail_name(type_: ast.Expr) -> str:
+    match type_:
+        case ast.Ident(name=name) | ast.Selector(name=name):
+            return name
+        case ast.Unary(x=inner):
+            return _tail_name(inner)
+        case _:
+            return ""
+
+
+def _is_member_name(parent: Node, node: Node) -> bool:
+    field = parent.child_by_field_name("field") or parent.child_by_field_name("name")
+    return field is not None and field == node
+
+
+def _is_key(element: Node) -> bool:
+    keyed = element.parent
+    return keyed is not None and keyed.type == "keyed_element" and keyed.child_by_field_name("key") == element
+
+
+def _enclosing(node: Node, kind: str) -> Node | None:
+    current: Node | None = node
+    while current is not None and current.type != kind:
+        current = current.parent
+    return current
+
+
+def _name_text(node: Node) -> str:
+    name = node.child_by_field_name("name")
+    return name.text.decode() if name is not None and name.text is not None else ""
+
+
+def _role(node: Node) -> tuple[Role, Node]:
+    """Return in which form a name stands, and the node of the whole qualified name."""
+    whole = node
+    parent = node.parent
+    if parent is None:
+        return "other", whole
+    if parent.type in ("selector_expression", "qualified_type") and _is_member_name(parent, node):
+        whole, parent = parent, parent.parent
+    while parent is not None and parent.type in ("expression_list", "literal_element", "parenthesized_expression"):
+        if parent.type == "literal_element" and _is_key(parent):
+            return "key", whole
+        if parent.type == "literal_element":
+            return "value", whole
+        whole_parent = parent.parent
+        if parent.type == "expression_list" and whole_parent is not None and whole_parent.type == "return_statement":
+            return "return", whole
+        parent = whole_parent
+    if parent is None:
+        return "other", whole
+    return _ROLES.get(parent.type, _other_role)(node, whole, parent), whole
+
+
+def _other_role(_node: Node, _whole: Node, _parent: Node) -> Role:
+    return "other"
+
+
+def _call_role(_node: Node, whole: Node, parent: Node) -> Role:
+    return "call" if parent.child_by_field_name("function") == whole else "other"
+
+
+def _argument_role(_node: Node, _whole: Node, parent: Node) -> Role:
+    call = parent.parent
+    callee = call.child_by_field_name("function") if call is not None else None
+    if callee is not None and callee.text == b"close" and call is not None:
+        outer = call.parent
+        return "defer-close" if outer is not None and outer.type == "defer_statement" else "close"
+    return "argument"
+
+
+def _unary_role(_node: Node, _whole: Node, parent: Node) -> Role:
+    if parent.child_count and parent.children[0].type == "<-":
+        outer = parent.parent
+        return "select-case" if outer is not None and outer.type == "receive_statement" else "receive"
+    return "other"
+
+
+def _binary_role(_node: Node, _whole: Node, parent: Node) -> Role:
+    return "nil-check" if any(child.type == "nil" for child in parent.named_children) else "other"
+
+
+def _declaration_role(node: Node, _whole: Node, parent: Node) -> Role:
+    return "declaration" if node in parent.children_by_field_name("name") else "type"
+
+
+def _assignment_role(_node: Node, _whole: Node, _parent: Node) -> Role:
+    return "assignment"
+
+
+def _type_role(_node: Node, _whole: Node, _parent: Node) -> Role:
+    return "type"
+
+
+def _label_role(_node: Node, _whole: Node, _parent: Node) -> Role:
+    return "label"
+
+
+_ROLES = {
+    "call_expression": _call_role,
+    "argument_list": _argument_role,
+    "unary_expression": _unary_role,
+    "binary_expression": _binary_role,
+    "short_var_declaration": _assignment_role,
+    "assignment_statement": _assignment_role,
+    "parameter_declaration": _declaration_role,
+    "variadic_parameter_declaration": _declaration_role,
+    "field_declaration": _declaration_role,
+    "function_declaration": _declaration_role,
+    "method_declaration": _declaration_role,
+    "method_elem": _declaration_role,
+    "var_spec": _declaration_role,
+    "const_spec": _declaration_role,
+    "type_spec": _declaration_role,
+    "labeled_statement": _label_role,
+    "break_statement": _label_role,
+    "continue_statement": _label_role,
+    "goto_statement": _label_role,
+    "pointer_type": _type_role,
+    "channel_type": _type_role,
+}
