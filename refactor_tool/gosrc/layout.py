@@ -119,8 +119,11 @@ def remove_element(tree: Tree, path: str, literal: ast.Composite, index: int) ->
     """Return the edits that remove a keyed element which has a line of its own, and align the values left."""
     data = tree.data(path)
     rows = [
-        _Row((element.key.span, element.value.span), (_bytes(data, element.key.span) + b":", _bytes(data, element.value.span)),
-             whole_lines(data, element.span))
+        _Row(
+            (element.key.span, element.value.span),
+            (_bytes(data, element.key.span) + b":", _bytes(data, element.value.span)),
+            whole_lines(data, element.span),
+        )
         for element in literal.elements
         if element.key is not None
     ]
@@ -204,15 +207,15 @@ def _colon(data: bytes, rows: Sequence[_Row]) -> int:
     return 1 if first.cells is not None and first.texts[0].endswith(b":") else 0
 
 
-def _realigned(
-    path: str, data: bytes, rows: Sequence[_Row], context: Sequence[_Row], colon: int = 0
-) -> Iterator[Edit]:
+def _realigned(path: str, data: bytes, rows: Sequence[_Row], context: Sequence[_Row], colon: int = 0) -> Iterator[Edit]:
     widths = _widths(context)[: len(rows)]
     for gap, blanks in _gaps(data, rows, widths, colon):
         yield Edit(path, gap, blanks)
 
 
-def _gaps(data: bytes, rows: Sequence[_Row], widths: Sequence[Sequence[int]], colon: int) -> Iterator[tuple[Span, bytes]]:
+def _gaps(
+    data: bytes, rows: Sequence[_Row], widths: Sequence[Sequence[int]], colon: int
+) -> Iterator[tuple[Span, bytes]]:
     """Yield the white space between cells that differs from what the widths ask for."""
     for row, width in zip(rows, widths, strict=True):
         cells = row.cells or ()
@@ -314,9 +317,11 @@ def _affinity(group: Sequence[ast.ImportSpec], path: str) -> tuple[bool, int, in
     """Prefer a group of the same sort (standard library or not), then the longest shared path, then the largest."""
     standard = _is_standard(path)
     same = sum(_is_standard(spec.path) == standard for spec in group) * 2 > len(group)
-    shared = max(_shared_parts(spec.path, path) for spec in group if spec.name != "_") if any(
-        spec.name != "_" for spec in group
-    ) else 0
+    shared = (
+        max(_shared_parts(spec.path, path) for spec in group if spec.name != "_")
+        if any(spec.name != "_" for spec in group)
+        else 0
+    )
     return same, shared, len(group)
 
 

@@ -19,9 +19,7 @@ _PLUS_BUILD = re.compile(rb"^// \+build[ \t]+(.*?)\r?$", re.MULTILINE)
 _GOOS = (
     "aix android darwin dragonfly freebsd hurd illumos ios js linux nacl netbsd openbsd plan9 solaris wasip1 windows zos"
 ).split()
-_GOARCH = (
-    "386 amd64 arm arm64 loong64 mips mips64 mips64le mipsle ppc64 ppc64le riscv64 s390x sparc64 wasm"
-).split()
+_GOARCH = ("386 amd64 arm arm64 loong64 mips mips64 mips64le mipsle ppc64 ppc64le riscv64 s390x sparc64 wasm").split()
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,9 @@ def _line_faults(parsed: Parsed) -> list[tuple[str, Span]]:
     for line in data.split(b"\n"):
         span = Span(at, at + len(line))
         text = line.removesuffix(b"\r")
-        inside = any(region.start < span.start <= region.end for region in raw if region.end > span.start) if raw else False
+        inside = (
+            any(region.start < span.start <= region.end for region in raw if region.end > span.start) if raw else False
+        )
         if not inside:
             if text != text.rstrip(b" \t"):
                 out.append((f"trailing space after {text.strip().decode('utf-8', 'replace')!r}", span))

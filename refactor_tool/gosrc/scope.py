@@ -103,9 +103,9 @@ def declarations(stmt: Node) -> Iterator[Declared]:
                     yield Declared(name, spec, index, kind)
         case "type_declaration":
             for spec in stmt.named_children:
-                name = spec.child_by_field_name("name")
-                if name is not None:
-                    yield Declared(name, spec, 0, "type")
+                type_name = spec.child_by_field_name("name")
+                if type_name is not None:
+                    yield Declared(type_name, spec, 0, "type")
         case "labeled_statement":
             inner = stmt.named_children[-1]
             if inner.type != "label_name":
@@ -143,7 +143,11 @@ def _specs(stmt: Node) -> Iterator[Node]:
 
 
 def _signature(function: Node) -> Iterator[Declared]:
-    fields: tuple[tuple[str, LocalKind], ...] = (("parameters", "param"), ("result", "result"), ("receiver", "receiver"))
+    fields: tuple[tuple[str, LocalKind], ...] = (
+        ("parameters", "param"),
+        ("result", "result"),
+        ("receiver", "receiver"),
+    )
     for field, kind in fields:
         params = function.child_by_field_name(field)
         if params is None or params.type != "parameter_list":

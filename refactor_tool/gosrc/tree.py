@@ -118,6 +118,13 @@ class Tree:
             end += 1
         return data[start:end].decode()
 
+    def line_text(self, path: str, offset: int) -> str:
+        """Return the line that holds a byte, white space around it taken off."""
+        data = self.data(path)
+        end = data.find(b"\n", offset)
+        line = data[data.rfind(b"\n", 0, offset) + 1 : len(data) if end < 0 else end]
+        return line.strip().decode("utf-8", "surrogateescape")
+
     def comments_in(self, path: str, span: Span) -> tuple[Span, ...]:
         """Return the comments that lie inside `span`, in order."""
         out: list[Span] = []
@@ -232,7 +239,10 @@ class Tree:
     def decl_at(self, path: str, offset: int) -> ast.Decl | None:
         """Return the declaration that holds a byte, doc comment included."""
         decls = self.file(path).decls
-        at = bisect_right(decls, offset, key=lambda decl: decl.doc.start if decl.doc is not None else decl.span.start) - 1
+        at = (
+            bisect_right(decls, offset, key=lambda decl: decl.doc.start if decl.doc is not None else decl.span.start)
+            - 1
+        )
         return decls[at] if at >= 0 and offset < decls[at].span.end else None
 
     def title_at(self, path: str, offset: int) -> str:
@@ -505,16 +515,31 @@ class Tree:
 
     # --- occurrences ------------------------------------------------------------------------------
 
-    def occurrences(self, path: str, pattern: re.Pattern[bytes]) -> tuple[Occurrence, ...]:
-        """Return every match of `pattern` in a file that is a whole identifier, or lies in a comment or string."""
+    def occurrences(
+        self, path: str, pattern: re.Pattern[bytes], outside: Sequence[Span] = ()
+    ) -> tuple[Occurrence, ...]:
+        """Return every match of `pattern` in a file, in code, comments and strings, that lies in no span of `outside`."""
+        found = [Span(*match.span()) for match in pattern.finditer(self.data(path))]
+        found = [span for span in found if not any(other.contains(span) for other in outside)]
+        if not found:
+            return ()
         root = self._parsed(path).root
         out = []
-        for match in pattern.finditer(self.data(path)):
-            start, end = match.span()
+        for span in found:
+            start, end = span.start, span.end
             node = root.descendant_for_byte_range(start, max(start, end - 1))
             if node is not None:
-                out.append(self._occurrence(path, node, Span(start, end)))
+                out.append(self._occurrence(path, node, span))
         return tuple(out)
+
+    def type_at(self, path: str, span: Span) -> TypeRef | None:
+        """Return the type of the name or selector that stands at exactly `span`."""
+        node = self._node(path, span)
+        expr = Converter(self.data(path)).expr(node)
+        if node.parent is not None and node.parent.type in ("field_declaration", "method_elem"):
+            found = self._resolve_ident(path, node)
+            return self._type_of_object(path, found, expr)
+        return self.type_of(path, expr)
 
     def _occurrence(self, path: str, node: Node, span: Span) -> Occurrence:
         name = self.text(path, span)
@@ -585,8 +610,7 @@ class Tree:
                     if not field.names:
                         embedded = self.named_type(TypeRef(field.type, path))
                         if embedded is not None and (
-                            (embedded.package, embedded.name) in full
-                            or (embedded.package, embedded.name) == interface
+                            (embedded.package, embedded.name) in full or (embedded.package, embedded.name) == interface
                         ):
                             return True
         return False
@@ -723,7 +747,11 @@ def is_package_used(parsed: Parsed, local: str) -> bool:
             continue
         if node.type == "package_identifier" and node.parent.type == "qualified_type":
             return True
-        if node.type == "identifier" and node.parent.type == "selector_expression" and not names_in_scope(node, local.encode()):
+        if (
+            node.type == "identifier"
+            and node.parent.type == "selector_expression"
+            and not names_in_scope(node, local.encode())
+        ):
             return True
     return False
 

@@ -1,0 +1,321 @@
+"""Find, decide, render, merge, prove, next step. Pure: the same snapshot gives the same plan, byte for byte.
+
+`scan` says where every site is and what would become of it; `plan` makes the series and proves every step of it before
+anyone can write a byte.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from refactor_tool import edits
+from refactor_tool.audit import audit, is_unclassified
+from refactor_tool.codemod import Codemod, Renderer
+from refactor_tool.gosrc.layout import settle_imports
+from refactor_tool.gosrc.parse import ParseCache
+from refactor_tool.gosrc.proof import prove
+from refactor_tool.gosrc.tree import Tree
+from refactor_tool.model import (
+    Conflict,
+    Edit,
+    ExitCode,
+    File,
+    FileChange,
+    Finding,
+    Leave,
+    Manual,
+    NeedImport,
+    NewFile,
+    NothingScanned,
+    Plan,
+    Problem,
+    Rewrite,
+    Snapshot,
+    Span,
+    Step,
+    ToolError,
+)
+
+#: Called with what is being done, how far it is, and of how much.
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One codemod on one tree: what it found, what came of it, and what stands in the way."""
+
+    findings: tuple[Finding, ...]
+    changes: tuple[FileChange, ...]
+    problems: tuple[Problem, ...]
+
+
+def scan(snapshot: Snapshot, suite: Sequence[Codemod], progress: Progress | None = None) -> Plan:
+    """Return every finding of every codemod and of the audit on the snapshot as it is; no steps, nothing rendered.
+
+    Raises `NothingScanned` where there is no k3s source, and `Unparsable` for a target file that is not Go.
+    """
+    tree = _tree(snapshot, ParseCache())
+    findings, problems = _survey(tree, suite, progress or _silent)
+    return Plan(
+        base=snapshot, findings=findings, steps=(), final=snapshot, problems=problems, done=_done(findings, suite)
+    )
+
+
+def plan(
+    snapshot: Snapshot,
+    suite: Sequence[Codemod],
+    sources: Mapping[str, str],
+    *,
+    skip: Iterable[str] = (),
+    keep_going: bool = False,
+    progress: Progress | None = None,
+) -> Plan:
+    """Return the series that moves the snapshot to the end of the campaign, each step proved.
+
+    `sources` are template texts by name. Codemods in `skip` are not run, nor those that require one of them. A plan with
+    problems has no steps unless `keep_going`; then it has those that are sound, and `pending` names the others.
+
+    Raises as `scan` does.
+    """
+    report = progress or _silent
+    cache = ParseCache()
+    base = _tree(snapshot, cache)
+    findings, found_problems = _survey(base, suite, report)
+    tree = base
+    steps: list[Step] = []
+    problems = list(found_problems)
+    pending: dict[str, str] = {name: "left out with --skip or --only" for name in skip}
+    for at, codemod in enumerate(suite):
+        report(codemod.id, at, len(suite))
+        lacking = next((name for name in codemod.requires if name in pending), None)
+        if lacking is not None:
+            pending.setdefault(codemod.id, f"needs {lacking}, which is not in the series")
+        if codemod.id in pending:
+            continue
+        ran = run_codemod(tree, codemod, sources)
+        if ran.problems:
+            problems.extend(ran.problems)
+            pending[codemod.id] = ran.problems[0].message
+            continue
+        if ran.changes:
+            steps.append(Step(codemod.id, codemod.title, codemod.body, ran.findings, ran.changes))
+            tree = Tree(tree.snapshot.with_changes(ran.changes), cache)
+    report("proof", len(suite), len(suite))
+    problems.extend(_second_plan(tree, [codemod for codemod in suite if codemod.id not in pending], base, steps))
+    if problems and not keep_going:
+        steps, tree = [], base
+    return Plan(
+        base=snapshot,
+        findings=findings,
+        steps=tuple(steps),
+        final=tree.snapshot,
+        problems=tuple(dict.fromkeys(problems)),
+        done=_done(findings, suite),
+        pending=tuple(pending.items()),
+    )
+
+
+def run_codemod(tree: Tree, codemod: Codemod, sources: Mapping[str, str]) -> Ran:
+    """Run one codemod on a tree: its findings, its changes if they are sound, and the problems if they are not."""
+    findings = find(tree, codemod)
+    problems = [*_anchor_problems(codemod, findings), *_manual_problems(codemod, findings)]
+    if problems:
+        return Ran(findings, (), tuple(problems))
+    try:
+        changes = _apply(tree, codemod, findings, Renderer(codemod, sources))
+    except ToolError as error:
+        return Ran(findings, (), (Problem(error.code, f"{codemod.id}: {error.message}", step=codemod.id),))
+    after = Tree(tree.snapshot.with_changes(changes), tree.cache)
+    flaws = [
+        Problem(
+            ExitCode.INTERNAL,
+            f"{codemod.id}: the result is not sound: {flaw.message}",
+            flaw.path,
+            flaw.span,
+            codemod.id,
+        )
+        for flaw in prove(tree, after, changes)
+    ]
+    if not flaws and changes:
+        flaws.extend(_again(after, codemod))
+    return Ran(findings, () if flaws else changes, tuple(flaws))
+
+
+def find(tree: Tree, codemod: Codemod) -> tuple[Finding, ...]:
+    """Return a codemod's findings, sorted by path and place; a bug in it is noted with the codemod's id."""
+    try:
+        return tuple(sorted(dict.fromkeys(codemod.find(tree)), key=_order))
+    except ToolError:
+        raise
+    except Exception as error:
+        error.add_note(f"codemod {codemod.id} on {tree.snapshot.label}")
+        raise
+
+
+def _order(finding: Finding) -> tuple[str, Span, str, str]:
+    return finding.path, finding.span, finding.id, finding.message
+
+
+def _silent(_what: str, _at: int, _of: int) -> None:
+    """Report no progress."""
+
+
+# --- what is there ----------------------------------------------------------------------------------
+
+
+def _tree(snapshot: Snapshot, cache: ParseCache) -> Tree:
+    """Return the facts of a snapshot that is k3s source, by what is in it."""
+    if not any(True for _ in snapshot.go_paths()):
+        raise NothingScanned(f"{snapshot.label}: no Go file to scan", "name a k3s checkout, or a ref with --ref")
+    tree = Tree(snapshot, cache)
+    if not tree.module:
+        raise NothingScanned(f"{snapshot.label}: no go.mod with a module line", "name the root of a k3s checkout")
+    for folder, name in (("pkg/daemons/executor", "Executor"), ("pkg/util", "WaitForAPIServerReady")):
+        if not any(name.encode() in tree.data(path) for path in tree.package_files(f"{tree.module}/{folder}")):
+            raise NothingScanned(
+                f"{snapshot.label}: module {tree.module} is not k3s: {folder} does not declare {name}",
+                "name the root of a k3s checkout, or of a fork of it",
+            )
+    return tree
+
+
+def _survey(tree: Tree, suite: Sequence[Codemod], report: Progress) -> tuple[tuple[Finding, ...], tuple[Problem, ...]]:
+    found: list[Finding] = []
+    problems: list[Problem] = []
+    for at, codemod in enumerate(suite):
+        report("scanning", at, len(suite))
+        mine = find(tree, codemod)
+        found.extend(mine)
+        problems.extend(_anchor_problems(codemod, mine))
+    audited = audit(tree, found)
+    problems.extend(_unclassified(tree, audited))
+    return tuple(sorted([*found, *audited], key=_order)), tuple(problems)
+
+
+def _done(findings: Iterable[Finding], suite: Sequence[Codemod]) -> tuple[str, ...]:
+    """Name the codemods that found their change in the tree already and have nothing left to do."""
+    open_ids = {found.id for found in findings if not isinstance(found.verdict, Leave)}
+    done_ids = {found.id for found in findings if isinstance(found.verdict, Leave) and found.verdict.done}
+    return tuple(codemod.id for codemod in suite if codemod.id in done_ids and codemod.id not in open_ids)
+
+
+# --- what stands in the way -------------------------------------------------------------------------
+
+
+def _anchor_problems(codemod: Codemod, findings: Iterable[Finding]) -> list[Problem]:
+    places: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.anchor:
+            places.setdefault(finding.anchor, []).append(finding)
+    out = []
+    for anchor in codemod.anchors:
+        here = places.get(anchor.name, [])
+        if not here and not anchor.optional:
+            message = f"{codemod.id}: the site {anchor.name} is missing"
+            out.append(Problem(ExitCode.NOTHING_SCANNED, message, step=codemod.id))
+        elif len(here) > 1:
+            where = " and ".join(sorted(f"{found.path} {found.function}".rstrip() for found in here))
+            message = f"{codemod.id}: the site {anchor.name} is there {len(here)} times: {where}"
+            out.append(Problem(ExitCode.NOTHING_SCANNED, message, here[-1].path, here[-1].span, codemod.id))
+    return out
+
+
+def _manual_problems(codemod: Codemod, findings: Iterable[Finding]) -> list[Problem]:
+    return [
+        Problem(ExitCode.FINDINGS, f"{codemod.id}: {found.verdict.reason}", found.path, found.span, codemod.id)
+        for found in findings
+        if isinstance(found.verdict, Manual) and found.verdict.blocks
+    ]
+
+
+def _unclassified(tree: Tree, audited: Iterable[Finding]) -> list[Problem]:
+    return [
+        Problem(
+            ExitCode.FINDINGS, f"unclassified: {tree.line_text(found.path, found.span.start)}", found.path, found.span
+        )
+        for found in audited
+        if is_unclassified(found)
+    ]
+
+
+def _again(after: Tree, codemod: Codemod) -> list[Problem]:
+    """Run the codemod on its own result, which must find nothing left to do."""
+    return [
+        Problem(
+            ExitCode.INTERNAL,
+            f"{codemod.id}: a second run would change it again: {found.message}",
+            found.path,
+            found.span,
+            codemod.id,
+        )
+        for found in find(after, codemod)
+        if isinstance(found.verdict, Rewrite)
+    ]
+
+
+def _second_plan(tree: Tree, ran: Sequence[Codemod], base: Tree, steps: Sequence[Step]) -> list[Problem]:
+    """Hold the final tree against the codemods that ran and the audit: nothing to do, nothing unclassified that was not before."""
+    if not steps:
+        return []
+    found = {codemod.id: find(tree, codemod) for codemod in ran}
+    out = [
+        Problem(
+            ExitCode.INTERNAL, f"a second plan is not empty: {item.id}: {item.message}", item.path, item.span, item.id
+        )
+        for items in found.values()
+        for item in items
+        if isinstance(item.verdict, Rewrite)
+    ]
+    audited = audit(tree, [item for items in found.values() for item in items])
+    known = Counter(_line(base, item) for item in audit(base, ()) if item.path in base.snapshot.files)
+    out.extend(
+        Problem(problem.code, f"after the series: {problem.message}", problem.path, problem.span)
+        for problem, item in zip(_unclassified(tree, audited), filter(is_unclassified, audited), strict=True)
+        if known[_line(tree, item)] == 0
+    )
+    return out
+
+
+def _line(tree: Tree, finding: Finding) -> tuple[str, str]:
+    return finding.path, tree.line_text(finding.path, finding.span.start)
+
+
+# --- the change itself ------------------------------------------------------------------------------
+
+
+def _apply(tree: Tree, codemod: Codemod, findings: Iterable[Finding], renderer: Renderer) -> tuple[FileChange, ...]:
+    """Merge the changes of all rewrites into one change a file, imports settled."""
+    spans: dict[str, list[tuple[Span, bytes]]] = {}
+    created: dict[str, bytes] = {}
+    needs: dict[str, set[tuple[str, str | None]]] = {}
+    for finding in findings:
+        if not isinstance(finding.verdict, Rewrite):
+            continue
+        for change in finding.verdict.changes:
+            match change:
+                case Edit(path=path, span=span, text=text):
+                    crlf = tree.file(path).crlf
+                    rendered = text if isinstance(text, bytes) else renderer.render(text, crlf=crlf)
+                    spans.setdefault(path, []).append((span, rendered))
+                case NewFile(path=path, text=fragment):
+                    if path in tree.snapshot.files or path in created:
+                        raise Conflict(f"{path} would be created and exists", "move it out of the way")
+                    created[path] = renderer.render(fragment)
+                case NeedImport(path=path, package=package, name=name):
+                    needs.setdefault(path, set()).add((package, name))
+                case _:
+                    assert_never(change)
+    out = [FileChange(path, None, File.of(data)) for path, data in created.items()]
+    for path in sorted({*spans, *needs} - set(created)):
+        before = tree.snapshot.files[path]
+        try:
+            changed = edits.apply(before.data, spans.get(path, []))
+        except Conflict as conflict:
+            raise Conflict(f"{path}: {conflict.message}", conflict.hint) from None
+        after = settle_imports(tree.cache, before.data, changed, needs.get(path, ()))
+        if after != before.data:
+            out.append(FileChange(path, before, File.of(after, before.mode)))
+    return tuple(sorted(out, key=lambda change: change.path))
