@@ -135,7 +135,9 @@ def test_build_backend_is_the_locked_one() -> None:
 def test_committed_files_name_no_machine_and_no_index() -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
-    forbidden = ["/root/", "/work/", "/tmp/w/", "pypi.org", "pythonhosted.org", "proxy.golang.org"]
+    # spelt with a gap, so that this file does not hold them either
+    spelt = "/ro ot/ /wo rk/ /tm p/w/ py pi.org python hosted.org proxy.go lang.org registry.np mjs.org"
+    forbidden = [first + rest for first, rest in zip(spelt.split()[::2], spelt.split()[1::2], strict=True)]
     command = ["git", "grep", "-l", "-I", "-F", *(word for each in forbidden for word in ("-e", each))]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (run.returncode, run.stdout + run.stderr) == (1, ""), "1 is git's word for: not found"
