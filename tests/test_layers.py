@@ -50,7 +50,7 @@ ROOMS = {
     "audit": Room.of("model gosrc"),
     "engine": Room.of("model gosrc edits codemod audit"),
     "gate": Room.of("model engine"),
-    "report": Room.of("root model edits"),
+    "report": Room.of("root model edits audit"),
     "world": Room.of("root model edits", impure=IMPURE),
     "cli": Room.of(
         "root model codemods rules engine gate report world", packages="typer libcst", impure="os pathlib sys"
