@@ -29,7 +29,16 @@ class Declared:
 
 def local_declaration(node: Node) -> Declared | None:
     """Return what declares the name of the identifier `node` inside its function, None for a name from outside."""
-    name = node.text
+    return visible_declaration(node, node.text or b"")
+
+
+def names_in_scope(node: Node, name: bytes) -> bool:
+    """Tell whether a local declaration of `name` is visible at `node`."""
+    return visible_declaration(node, name) is not None
+
+
+def visible_declaration(node: Node, name: bytes) -> Declared | None:
+    """Return the local declaration that `name` would mean at `node`, None where there is none."""
     at = node.start_byte
     child: Node = node
     parent = node.parent
@@ -39,18 +48,6 @@ def local_declaration(node: Node) -> Declared | None:
                 return found
         child, parent = parent, parent.parent
     return None
-
-
-def names_in_scope(node: Node, name: bytes) -> bool:
-    """Tell whether a local declaration of `name` is visible at `node`."""
-    child: Node = node
-    parent = node.parent
-    at = node.start_byte
-    while parent is not None:
-        if any(found.name.text == name for found in _declared_in(parent, child, at)):
-            return True
-        child, parent = parent, parent.parent
-    return False
 
 
 def _declared_in(parent: Node, child: Node, at: int) -> Iterator[Declared]:

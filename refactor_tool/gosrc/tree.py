@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.convert import Converter, doc_of
 from refactor_tool.gosrc.parse import ParseCache, Parsed, require_go, skeleton
-from refactor_tool.gosrc.scope import Declared, local_declaration, names_in_scope
+from refactor_tool.gosrc.scope import Declared, local_declaration, names_in_scope, visible_declaration
 from refactor_tool.model import LineIndex, Snapshot, Span
 
 if TYPE_CHECKING:
@@ -285,6 +285,14 @@ class Tree:
             return self._infer(path, expr)
         finally:
             self._open.discard(key)
+
+    def type_of_name(self, path: str, offset: int, name: str) -> TypeRef | None:
+        """Return the type of what a plain `name` would mean at a byte of a file, None where none is known."""
+        node = self._parsed(path).root.descendant_for_byte_range(offset, offset)
+        declared = visible_declaration(node, name.encode()) if node is not None else None
+        if declared is not None:
+            return self._type_of_local(path, declared)
+        return self._type_of_object(path, self._resolve_global(path, name), ast.Ident(Span(offset, offset), name))
 
     def _infer(self, path: str, expr: ast.Expr) -> TypeRef | None:
         match expr:
