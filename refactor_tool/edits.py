@@ -1,0 +1,385 @@
+"""Byte edits and line diffs: bounds, overlap, merge, apply; one file's change as git writes it. Knows no Go.
+
+Lines end at LF only: form feed, U+2028 and a lone CR are data. A last line without LF is a line of its own
+kind and differs from the same text with one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from refactor_tool.model import Conflict, File, Span
+
+# --- byte edits -------------------------------------------------------------------------------------
+
+
+def apply(data: bytes, edits: Iterable[tuple[Span, bytes]]) -> bytes:
+    """Return `data` with every edit done; spans are byte offsets into `data`, half open.
+
+    An empty span inserts. Equal edits count once; different insertions at one offset keep the order given. An
+    insertion at the edge of a replaced span is done outside it.
+
+    Raises `Conflict` where two spans overlap or an insertion lies inside a replaced span, and `ValueError` for
+    a span that ends after the data.
+    """
+    parts: list[bytes] = []
+    done = Span(0, 0)
+    for span, text in sorted(dict.fromkeys(edits), key=lambda edit: edit[0]):
+        if span.end > len(data):
+            raise ValueError(f"edit of bytes {span.start}..{span.end} in {len(data)} bytes of data")
+        if span.start < done.end:
+            raise Conflict(
+                f"edits overlap: bytes {done.start}..{done.end} and {span.start}..{span.end}",
+                "let one codemod own the place, or let both make the same edit",
+            )
+        parts += (data[done.end : span.start], text)
+        done = span
+    parts.append(data[done.end :])
+    return b"".join(parts)
+
+
+# --- line diff --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LineChange:
+    """Lines `before_start..before_end` became `after_start..after_end`; 0-based, half open, one may be empty."""
+
+    before_start: int
+    before_end: int
+    after_start: int
+    after_end: int
+
+    def moved(self, lines: int) -> LineChange:
+        return LineChange(
+            self.before_start + lines, self.before_end + lines, self.after_start + lines, self.after_end + lines
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Changes that share their context. The place is 0-based, half open and includes the context.
+
+    `heading` is what git puts after `@@`: the last line before the hunk that begins like a declaration, or
+    nothing. `lines` are the lines of the patch: b" ", b"-" or b"+", then the line, with its LF if it has one.
+    """
+
+    place: LineChange
+    heading: bytes
+    lines: tuple[bytes, ...]
+
+
+def changes(before: bytes, after: bytes) -> tuple[LineChange, ...]:
+    """Return the line changes that turn `before` into `after`, in order; shortest where that is affordable."""
+    return tuple(_changes(split_lines(before), split_lines(after)))
+
+
+def stat(before: bytes | None, after: bytes | None) -> tuple[int, int]:
+    """Return how many lines were added and removed, as `git diff --numstat` counts; `None` is no file."""
+    added = removed = 0
+    for change in changes(before or b"", after or b""):
+        added += change.after_end - change.after_start
+        removed += change.before_end - change.before_start
+    return added, removed
+
+
+def hunks(before: bytes, after: bytes, context: int = 3) -> tuple[Hunk, ...]:
+    """Return the hunks of a unified diff with `context` lines around each change."""
+    old, new = split_lines(before), split_lines(after)
+    result: list[Hunk] = []
+    heading, searched = b"", 0
+    for group in _grouped(_changes(old, new), 2 * context):
+        first, last = group[0], group[-1]
+        lead = min(context, first.before_start)
+        tail = min(context, len(old) - last.before_end)
+        place = LineChange(
+            first.before_start - lead, last.before_end + tail, first.after_start - lead, last.after_end + tail
+        )
+        found = next(filter(None, map(_heading, reversed(old[searched : place.before_start]))), None)
+        heading, searched = found or heading, place.before_start
+        result.append(Hunk(place, heading, tuple(_hunk_lines(place, group, old, new))))
+    return tuple(result)
+
+
+def split_lines(data: bytes) -> list[bytes]:
+    """Split at LF and keep it; the last line may lack it."""
+    lines = [line + b"\n" for line in data.split(b"\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
+
+
+# --- git's patch of one file ------------------------------------------------------------------------
+
+_NO_BLOB = "0" * 40
+
+
+def unified(
+    path_before: str | None, path_after: str | None, before: File | None, after: File | None, context: int = 3
+) -> bytes:
+    """Return the patch of one file as `git diff --full-index` writes it; nothing where nothing differs.
+
+    `None` stands for no file, in both the path and the file. Paths are repo-relative; surrogate escapes stand
+    for bytes that are not UTF-8. A patch without context needs `git apply --unidiff-zero`.
+
+    Raises `ValueError` for a rename and for a path without its file.
+    """
+    if (path_before is None, path_after is None) != (before is None, after is None):
+        raise ValueError("a path comes with its file, and no path with no file")
+    if path_before and path_after and path_before != path_after:
+        raise ValueError(f"a rename is a deletion and a new file: {path_before!r} to {path_after!r}")
+    if before == after:
+        return b""
+    path = path_after or path_before or ""
+    old_name, new_name = quote_path(path, "a/"), quote_path(path, "b/")
+    mode = ""
+    lines = [b"diff --git %s %s\n" % (old_name, new_name)]
+    if before is None and after is not None:
+        old_name = b"/dev/null"
+        lines.append(b"new file mode %s\n" % after.mode.encode())
+    elif before is not None and after is None:
+        new_name = b"/dev/null"
+        lines.append(b"deleted file mode %s\n" % before.mode.encode())
+    elif before is not None and after is not None and before.mode != after.mode:
+        lines.append(b"old mode %s\nnew mode %s\n" % (before.mode.encode(), after.mode.encode()))
+    elif after is not None:
+        mode = " " + after.mode
+    old_id, new_id = (file.oid if file else _NO_BLOB for file in (before, after))
+    if old_id != new_id:
+        lines.append(f"index {old_id}..{new_id}{mode}\n".encode())
+    body = hunks(before.data if before else b"", after.data if after else b"", context)
+    if body:
+        lines += (b"--- %s\n" % _tabbed(old_name), b"+++ %s\n" % _tabbed(new_name))
+    for hunk in body:
+        lines.append(_hunk_header(hunk))
+        lines += (line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n" for line in hunk.lines)
+    return b"".join(lines)
+
+
+_ESCAPES = {7: b"\\a", 8: b"\\b", 9: b"\\t", 10: b"\\n", 11: b"\\v", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
+
+
+def quote_path(path: str, prefix: str = "") -> bytes:
+    """Return the path as git prints it: as it is, or in double quotes with C escapes where it has odd bytes."""
+    raw = (prefix + path).encode("utf-8", "surrogateescape")
+    quoted = b"".join(_ESCAPES.get(byte) or (b"%c" % byte if 0x20 <= byte < 0x7F else b"\\%03o" % byte) for byte in raw)
+    return raw if quoted == raw else b'"%s"' % quoted
+
+
+def _tabbed(name: bytes) -> bytes:
+    return name + b"\t" if b" " in name else name
+
+
+def _hunk_header(hunk: Hunk) -> bytes:
+    def extent(start: int, end: int) -> str:
+        count = end - start
+        first = start + 1 if count else start
+        return str(first) if count == 1 else f"{first},{count}"
+
+    place = hunk.place
+    old, new = extent(place.before_start, place.before_end), extent(place.after_start, place.after_end)
+    heading = b" " + hunk.heading if hunk.heading else b""
+    return f"@@ -{old} +{new} @@".encode() + heading + b"\n"
+
+
+def _heading(line: bytes) -> bytes:
+    """Return what git's default funcname makes of a line: at most 80 bytes, cut before a byte that is not UTF-8."""
+    if not (line[:1].isalpha() or line[:1] in (b"_", b"$")):
+        return b""
+    text = line[:80].rstrip(b" \t\r\n")
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return text[: error.start]
+    return text
+
+
+def _grouped(changes: Sequence[LineChange], reach: int) -> Iterator[list[LineChange]]:
+    group: list[LineChange] = []
+    for change in changes:
+        if group and change.before_start - group[-1].before_end > reach:
+            yield group
+            group = []
+        group.append(change)
+    if group:
+        yield group
+
+
+def _hunk_lines(
+    place: LineChange, group: Iterable[LineChange], old: Sequence[bytes], new: Sequence[bytes]
+) -> Iterator[bytes]:
+    at = place.before_start
+    for change in group:
+        yield from (b" " + line for line in old[at : change.before_start])
+        yield from (b"-" + line for line in old[change.before_start : change.before_end])
+        yield from (b"+" + line for line in new[change.after_start : change.after_end])
+        at = change.before_end
+    yield from (b" " + line for line in old[at : place.before_end])
+
+
+# --- the diff algorithm: Myers' greedy one, then hunks moved to where a reader expects them ----------------
+
+
+def _changes(old: Sequence[bytes], new: Sequence[bytes]) -> list[LineChange]:
+    head, most = 0, min(len(old), len(new))
+    while head < most and old[head] == new[head]:
+        head += 1
+    tail, most = 0, most - head
+    while tail < most and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    result: list[LineChange] = []
+    old_at, new_at = head, head
+    end = (len(old) - tail, len(new) - tail)
+    for old_match, new_match in (*_matches(old, new, head, *end), end):
+        if (old_at, new_at) != (old_match, new_match):
+            result.append(LineChange(old_at, old_match, new_at, new_match))
+        old_at, new_at = old_match + 1, new_match + 1
+    return _compacted(result, old, new)
+
+
+def _matches(
+    old: Sequence[bytes], new: Sequence[bytes], head: int, old_end: int, new_end: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the line numbers of a longest common subsequence of two ranges that begin at `head`.
+
+    A line that the other side lacks is in no such sequence; leaving it out first makes a rewritten file cheap.
+    """
+    shared = set(old[head:old_end]) & set(new[head:new_end])
+    old_lines = [at for at in range(head, old_end) if old[at] in shared]
+    new_lines = [at for at in range(head, new_end) if new[at] in shared]
+    number = {line: value for value, line in enumerate(shared)}
+    a, b = [number[old[at]] for at in old_lines], [number[new[at]] for at in new_lines]
+    x = y = 0
+    while x < len(a) and y < len(b):
+        snakes, x, y = _round(a, b, x, y)
+        for x_start, y_start, length in snakes:
+            for step in range(length):
+                yield old_lines[x_start + step], new_lines[y_start + step]
+
+
+#: A diff of more edits than this is made piece by piece: no longer the shortest, but linear in the file's size.
+_COST_LIMIT = 400
+
+
+def _round(a: Sequence[int], b: Sequence[int], x0: int, y0: int) -> tuple[list[tuple[int, int, int]], int, int]:
+    """Go from (x0, y0) to the end, or as far as `_COST_LIMIT` edits lead; return the equal runs and the place.
+
+    `furthest[k]` is the largest x reached on diagonal k = (x - x0) - (y - y0); negative diagonals count from
+    the list's end.
+    """
+    limit = min(_COST_LIMIT, len(a) - x0 + len(b) - y0)
+    furthest = [0] * (2 * limit + 3)
+    furthest[1] = x0
+    trail: list[list[int]] = []
+    for cost in range(limit + 1):
+        trail.append(furthest[:])
+        for k in range(-cost, cost + 1, 2):
+            inserts = k == -cost or (k != cost and furthest[k - 1] < furthest[k + 1])
+            x = furthest[k + 1] if inserts else furthest[k - 1] + 1
+            y = x - x0 - k + y0
+            while x < len(a) and y < len(b) and a[x] == b[y]:
+                x += 1
+                y += 1
+            furthest[k] = x
+            if x >= len(a) and y >= len(b):
+                return _snakes(trail, x, y, x0, y0), x, y
+    reached = ((furthest[k], furthest[k] - x0 - k + y0) for k in range(-limit, limit + 1, 2))
+    x, y = max(((x, y) for x, y in reached if x <= len(a) and y <= len(b)), key=sum)
+    return _snakes(trail, x, y, x0, y0), x, y
+
+
+def _snakes(trail: Sequence[Sequence[int]], x: int, y: int, x0: int, y0: int) -> list[tuple[int, int, int]]:
+    """Walk back from (x, y) to (x0, y0); return the equal runs passed, first one first."""
+    runs: list[tuple[int, int, int]] = []
+    for cost in range(len(trail) - 1, -1, -1):
+        furthest, k = trail[cost], (x - x0) - (y - y0)
+        inserts = k == -cost or (k != cost and furthest[k - 1] < furthest[k + 1])
+        start = furthest[k + 1] if inserts else furthest[k - 1] + 1
+        if x > start:
+            runs.append((start, start - x0 - k + y0, x - start))
+        x = start if inserts else start - 1
+        y = x - x0 - (k + 1 if inserts else k - 1) + y0
+    return runs[::-1]
+
+
+def _compacted(found: Sequence[LineChange], old: Sequence[bytes], new: Sequence[bytes]) -> list[LineChange]:
+    """Join insertions and deletions that can slide into a neighbour and put the others where they read best."""
+    upward: list[LineChange] = []
+    for change in found:
+        while upward:
+            previous = upward[-1]
+            gap = change.before_start - previous.before_end
+            if _slack(change, old, new, gap, 0)[0] < gap:
+                break
+            change = _joined(upward.pop(), change.moved(-gap))
+        upward.append(change)
+    result: list[LineChange] = []
+    while upward:
+        change = upward.pop()
+        while result:
+            following = result[-1]
+            gap = following.before_start - change.before_end
+            if _slack(change, old, new, 0, gap)[1] < gap:
+                break
+            change = _joined(change.moved(gap), result.pop())
+        above = change.before_start - upward[-1].before_end - 1 if upward else change.before_start
+        below = (result[-1].before_start if result else len(old)) - change.before_end
+        result.append(_best_place(change, old, new, above, below))
+    return result[::-1]
+
+
+def _joined(first: LineChange, second: LineChange) -> LineChange:
+    return LineChange(first.before_start, second.before_end, first.after_start, second.after_end)
+
+
+def _slack(change: LineChange, old: Sequence[bytes], new: Sequence[bytes], above: int, below: int) -> tuple[int, int]:
+    """Return by how many lines an insertion or deletion can slide up and down without a change of meaning."""
+    lines, start, end = _sliding(change, old, new)
+    if start == end:
+        return 0, 0
+    up = down = 0
+    while up < above and lines[start - up - 1] == lines[end - up - 1]:
+        up += 1
+    while down < below and lines[start + down] == lines[end + down]:
+        down += 1
+    return up, down
+
+
+def _sliding(change: LineChange, old: Sequence[bytes], new: Sequence[bytes]) -> tuple[Sequence[bytes], int, int]:
+    """Return the side and the lines that can slide; none for a replacement."""
+    if change.before_start == change.before_end:
+        return new, change.after_start, change.after_end
+    if change.after_start == change.after_end:
+        return old, change.before_start, change.before_end
+    return old, 0, 0
+
+
+#: Bounds on the search for a good place, for files with thousands of equal lines.
+_MOST_PLACES, _MOST_BLANKS = 100, 20
+
+
+def _best_place(change: LineChange, old: Sequence[bytes], new: Sequence[bytes], above: int, below: int) -> LineChange:
+    up, down = _slack(change, old, new, above, below)
+    if not up and not down:
+        return change
+    lines, start, end = _sliding(change, old, new)
+
+    def cost(by: int) -> tuple[int, ...]:
+        return (*map(sum, zip(_edge_cost(lines, start + by), _edge_cost(lines, end + by), strict=True)), -by)
+
+    return change.moved(min(range(max(-up, down - _MOST_PLACES), down + 1), key=cost))
+
+
+def _edge_cost(lines: Sequence[bytes], at: int) -> tuple[int, int, int]:
+    """Say how badly a hunk's edge before line `at` reads: deep inside, before a closing line, not after a blank."""
+    following = next((line for line in lines[at : at + _MOST_BLANKS] if not line.isspace()), None)
+    if following is None:
+        return 0, 0, 0
+    preceding = next((line for line in reversed(lines[max(0, at - _MOST_BLANKS) : at]) if not line.isspace()), b"")
+    indent = _indent(following)
+    return indent, int(indent < _indent(preceding)), int(at > 0 and not lines[at - 1].isspace())
+
+
+def _indent(line: bytes) -> int:
+    text = line.expandtabs(8)
+    return len(text) - len(text.lstrip(b" "))
