@@ -34,8 +34,8 @@ UNCLASSIFIED = "unclassified"
 def audit(tree: Tree, findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return a finding for every occurrence that lies in none of `findings`, sorted by path and place.
 
-    Its verdict is a `Leave` where a rule here knows the occurrence, else a `Manual` with the shape `unclassified`, which fails
-    the run.
+    Its verdict is a `Leave` where a rule here knows the occurrence, else a `Manual` with the shape `unclassified`,
+    which fails the run.
     """
     covered: dict[str, list[Span]] = {}
     for finding in findings:
@@ -46,10 +46,6 @@ def audit(tree: Tree, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         if VOCABULARY.search(tree.data(path))
         for found in tree.occurrences(path, VOCABULARY, outside=covered.get(path, ()))
     )
-
-
-def is_unclassified(finding: Finding) -> bool:
-    return finding.kind == "audit" and finding.shape == UNCLASSIFIED
 
 
 def _whole_lines(tree: Tree, finding: Finding) -> Span:
@@ -111,6 +107,15 @@ def _implements_ready_chan(tree: Tree, package: str, owner: str) -> bool:
     return any(method.name.endswith("ReadyChan") for _, method in tree.methods(package, owner))
 
 
+def _node_or_rbac(_tree: Tree, found: Occurrence) -> Leave | None:
+    """Know a channel that carries something else than a component's readiness: an untainted node, or granted access."""
+    channel = channel_of(found.name)
+    if channel in ("node", "rbac") and isinstance(found.object, ast.LocalObject):
+        what = "an untainted node" if channel == "node" else "granted access (RBAC)"
+        return Leave(f"{found.name} carries the wait for {what}, not a component's readiness")
+    return None
+
+
 def _outside(tree: Tree, found: Occurrence) -> Leave | None:
     match found.object:
         case ast.PackageObject(package=package) | ast.FieldObject(package=package) if not _in_tree(tree, package):
@@ -124,7 +129,7 @@ def _in_tree(tree: Tree, package: str) -> bool:
 
 
 def _not_a_channel(tree: Tree, found: Occurrence) -> Leave | None:
-    """Know a local or field by its declared type where that is no channel and no function: a bool, a gauge, a struct."""
+    """Know a local or field by its declared type where that is no channel and no function: a bool, a gauge."""
     if not isinstance(found.object, ast.LocalObject | ast.FieldObject):
         return None
     declared = tree.type_at(found.path, found.qualified)
@@ -137,7 +142,7 @@ def _type_text(tree: Tree, declared: TypeRef) -> str:
     return tree.text(declared.path, declared.expr.span).split("\n", 1)[0]
 
 
-_RULES = (_false_friend, _in_prose, _ready_signal, _outside, _not_a_channel)
+_RULES = (_false_friend, _in_prose, _ready_signal, _node_or_rbac, _outside, _not_a_channel)
 
 
 def channel_of(name: str) -> Channel:

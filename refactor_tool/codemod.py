@@ -1,7 +1,7 @@
 """The contract of a codemod, and the strict rendering of its templates. Newcomers start here.
 
-A codemod is one logical commit. It is a frozen value: it says what it is, which sites it must find, which templates it has,
-and how to find its sites in a tree. The engine owns the loop, the codemod owns the judgement:
+A codemod is one logical commit. It is a frozen value: it says what it is, which sites it must find, which templates
+it has, and how to find its sites in a tree. The engine owns the loop, the codemod owns the judgement:
 
     CODEMOD = Codemod(
         id="cri-ready",
@@ -46,8 +46,8 @@ class Template:
 class Anchor:
     """A site that a codemod must find: exactly once, or at most once where trees of some time lack it.
 
-    A finding with this `anchor` counts whatever its verdict, so a site that is done already, or that a person must do, is
-    not missing.
+    A finding with this `anchor` counts whatever its verdict, so a site that is done already, or that a person must
+    do, is not missing.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Codemod:
 
 
 def check_suite(suite: Sequence[Codemod], sources: Mapping[str, str]) -> None:
-    """Raise `CodemodError` for an author's mistake: ids, order, messages, templates. `sources` are template texts by name."""
+    """Raise `CodemodError` for an author's mistake in ids, order, messages or templates (`sources`, by name)."""
     seen: set[str] = set()
     for codemod in suite:
         if not _ID.match(codemod.id):
@@ -103,7 +103,7 @@ def _check_message(codemod: Codemod) -> None:
 
 
 def _check_template(codemod: Codemod, template: Template, sources: Mapping[str, str]) -> None:
-    from jinja2 import TemplateSyntaxError, meta  # noqa: PLC0415
+    from jinja2 import TemplateSyntaxError, meta
 
     if template.name not in sources:
         raise CodemodError(f"{codemod.id}: there is no template {template.name!r}")
@@ -135,12 +135,15 @@ class Renderer:
         if set(given) != set(template.params):
             raise CodemodError(f"{self._codemod.id}: {fragment.template} takes {template.params}, not {tuple(given)}")
         text = self._environment.from_string(self._sources[template.name]).render(given)
-        lines = [fragment.indent + line if line and (at or fragment.lines) else line for at, line in enumerate(text.split("\n"))]
+        lines = [
+            fragment.indent + line if line and (at or fragment.lines) else line
+            for at, line in enumerate(text.split("\n"))
+        ]
         return ("\r\n" if crlf else "\n").join(lines).encode("utf-8", "surrogateescape")
 
 
 def _environment() -> Environment:
     # imported here: a scan renders nothing, and jinja2 is a third of its start-up time
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415
+    from jinja2 import Environment, StrictUndefined
 
     return Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False, trim_blocks=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from refactor_tool import edits
-from refactor_tool.audit import audit, is_unclassified
+from refactor_tool.audit import audit
 from refactor_tool.codemod import Codemod, Renderer
 from refactor_tool.gosrc.layout import settle_imports
 from refactor_tool.gosrc.parse import ParseCache
@@ -87,7 +87,7 @@ def plan(
     tree = base
     steps: list[Step] = []
     problems = list(found_problems)
-    pending: dict[str, str] = {name: "left out with --skip or --only" for name in skip}
+    pending: dict[str, str] = dict.fromkeys(skip, "left out with --skip or --only")
     for at, codemod in enumerate(suite):
         report(codemod.id, at, len(suite))
         lacking = next((name for name in codemod.requires if name in pending), None)
@@ -237,7 +237,7 @@ def _unclassified(tree: Tree, audited: Iterable[Finding]) -> list[Problem]:
             ExitCode.FINDINGS, f"unclassified: {tree.line_text(found.path, found.span.start)}", found.path, found.span
         )
         for found in audited
-        if is_unclassified(found)
+        if found.is_unclassified
     ]
 
 
@@ -273,7 +273,9 @@ def _second_plan(tree: Tree, ran: Sequence[Codemod], base: Tree, steps: Sequence
     known = Counter(_line(base, item) for item in audit(base, ()) if item.path in base.snapshot.files)
     out.extend(
         Problem(problem.code, f"after the series: {problem.message}", problem.path, problem.span)
-        for problem, item in zip(_unclassified(tree, audited), filter(is_unclassified, audited), strict=True)
+        for problem, item in zip(
+            _unclassified(tree, audited), (item for item in audited if item.is_unclassified), strict=True
+        )
         if known[_line(tree, item)] == 0
     )
     return out

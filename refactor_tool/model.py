@@ -301,6 +301,11 @@ class Finding:
     shape: str = ""
     anchor: str = ""
 
+    @property
+    def is_unclassified(self) -> bool:
+        """Tell whether nobody knows what this occurrence is, which fails a run."""
+        return self.kind == "audit" and isinstance(self.verdict, Manual)
+
 
 # --- what the engine makes of it --------------------------------------------------------------------
 

@@ -1,9 +1,9 @@
 """Go source as plain values: what codemods match on with `match`.
 
-Every node is frozen and carries its `span` (bytes, half open). Comments are not nodes: ask
-`Tree.comments_in`. A form that nothing here needs is an `OtherExpr`, `OtherStmt` or `OtherDecl` with its
-tree-sitter `kind`, so that no source is lost. Statements far from any readiness word may be `OtherStmt` in a
-pruned body; `Tree.function(..., full=True)` converts everything.
+Every node is frozen and carries its `span` (bytes, half open). Nodes compare by identity, as the same text in two
+places is two nodes; without generated `__eq__` and `__repr__` the room also costs a third less at start-up.
+Comments are not nodes: ask `Tree.comments_in`. A form that nothing here needs is an `OtherExpr` or `OtherStmt` with
+its tree-sitter `kind`, so that no source is lost.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from refactor_tool.model import Span
 # --- expressions and types --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Ident:
     span: Span
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Selector:
     """`x.name`; also a qualified type such as `config.Node`."""
 
@@ -32,7 +32,7 @@ class Selector:
     name_span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Call:
     """`fun(args...)`; `args_span` is the text between the parentheses."""
 
@@ -43,7 +43,7 @@ class Call:
     ellipsis: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FuncLit:
     span: Span
     params: tuple[Param, ...]
@@ -51,7 +51,7 @@ class FuncLit:
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Element:
     """One element of a composite literal, without its comma."""
 
@@ -60,7 +60,7 @@ class Element:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Composite:
     """`T{...}`; `type` is None for an elided inner type."""
 
@@ -69,7 +69,7 @@ class Composite:
     elements: tuple[Element, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Unary:
     """`op x`; a receive is `<-`, a pointer type or dereference `*`."""
 
@@ -78,7 +78,7 @@ class Unary:
     x: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Binary:
     span: Span
     op: str
@@ -86,13 +86,13 @@ class Binary:
     y: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Paren:
     span: Span
     x: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ChanType:
     """`chan T`, `<-chan T` (`recv`) or `chan<- T` (`send`)."""
 
@@ -101,14 +101,14 @@ class ChanType:
     element: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FuncType:
     span: Span
     params: tuple[Param, ...]
     results: tuple[Param, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Field:
     """One field line of a struct; `names` is empty for an embedded field. The span excludes comments and tag-free tail."""
 
@@ -118,13 +118,13 @@ class Field:
     tag: Span | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StructType:
     span: Span
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Method:
     """One method of an interface."""
 
@@ -136,14 +136,14 @@ class Method:
     results: tuple[Param, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class InterfaceType:
     span: Span
     methods: tuple[Method, ...]
     embeds: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Literal_:
     """A basic literal; `text` as written."""
 
@@ -152,7 +152,7 @@ class Literal_:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OtherExpr:
     span: Span
     kind: str
@@ -177,7 +177,7 @@ Expr: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Param:
     """One parameter, result or receiver declaration: `a, b T`, `T`, `xs ...T`."""
 
@@ -190,7 +190,7 @@ class Param:
 # --- statements -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Block:
     """`{ stmts }`, braces included in the span."""
 
@@ -198,13 +198,13 @@ class Block:
     stmts: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ExprStmt:
     span: Span
     x: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Assign:
     """`lhs op rhs`; `op` is `:=`, `=`, `+=`, …"""
 
@@ -214,7 +214,7 @@ class Assign:
     rhs: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VarSpec:
     """One `var` or `const` spec: `names [type] [= values]`."""
 
@@ -224,7 +224,7 @@ class VarSpec:
     values: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VarStmt:
     """A `var` or `const` declaration, local or at file level."""
 
@@ -233,7 +233,7 @@ class VarStmt:
     specs: tuple[VarSpec, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class If:
     span: Span
     init: Stmt | None
@@ -242,7 +242,7 @@ class If:
     else_: Block | If | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class For:
     """Any `for`; `header` is the text between `for` and the body (empty for an endless loop)."""
 
@@ -252,7 +252,7 @@ class For:
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Case:
     """One clause of a select or switch; `comm` is the select's communication, None for `default` and in a switch."""
 
@@ -263,44 +263,44 @@ class Case:
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Select:
     span: Span
     cases: tuple[Case, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Switch:
     span: Span
     cases: tuple[Case, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Go:
     span: Span
     call: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Defer:
     span: Span
     call: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Return:
     span: Span
     values: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Labeled:
     span: Span
     label: str
     stmt: Stmt | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Branch:
     """`break`, `continue`, `goto`, with its label or ""."""
 
@@ -309,14 +309,14 @@ class Branch:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Send:
     span: Span
     channel: Expr
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OtherStmt:
     span: Span
     kind: str
@@ -343,7 +343,7 @@ Stmt: TypeAlias = (
 # --- declarations -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FuncDecl:
     """A function or method. `doc` is its doc comment; `signature` runs from `func` to before the body.
 
@@ -373,7 +373,7 @@ class FuncDecl:
         return f"(*{self.receiver_type}).{self.name}" if star else f"{self.receiver_type}.{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TypeDecl:
     """`type Name T`, one spec; `span` covers the whole declaration when it holds one spec only."""
 
@@ -384,7 +384,7 @@ class TypeDecl:
     type: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VarDecl:
     """A `var` or `const` declaration at file level."""
 
@@ -397,7 +397,7 @@ class VarDecl:
 Decl: TypeAlias = FuncDecl | TypeDecl | VarDecl
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ImportSpec:
     """One import: `name` is the alias, `.`, `_` or None."""
 
@@ -419,7 +419,7 @@ class ImportSpec:
         return last.removeprefix("go-")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GoFile:
     """The skeleton of one file: everything at file level, no function bodies.
 
@@ -483,36 +483,6 @@ class UnknownObject:
 
 
 Object: TypeAlias = PackageObject | FieldObject | LocalObject | PackageName | UnknownObject
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """One use or declaration of `object`. `qualified` is the span with its package or selector prefix.
-
-    `role` says in which form it stands, by the innermost construct that gives it meaning.
-    """
-
-    path: str
-    span: Span
-    qualified: Span
-    object: Object
-    function: str
-    role: Literal[
-        "declaration",
-        "call",
-        "argument",
-        "receive-stmt",
-        "select-case",
-        "assignment",
-        "key",
-        "value",
-        "nil-check",
-        "close",
-        "defer-close",
-        "return",
-        "type",
-        "other",
-    ]
 
 
 @dataclass(frozen=True, slots=True)

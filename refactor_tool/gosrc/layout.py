@@ -266,7 +266,7 @@ def settle_imports(
 
 
 def _specs(parsed: Parsed) -> tuple[ast.ImportSpec, ...]:
-    from refactor_tool.gosrc.parse import skeleton  # noqa: PLC0415
+    from refactor_tool.gosrc.parse import skeleton
 
     return skeleton("", parsed).imports
 

@@ -63,8 +63,8 @@ class ParseCache:
     def _make_parser(self) -> Parser:
         if self._parser is None:
             # imported here: a tree in which no file needs parsing must not pay for the grammar
-            import tree_sitter_go  # noqa: PLC0415
-            from tree_sitter import Language, Parser  # noqa: PLC0415
+            import tree_sitter_go
+            from tree_sitter import Language, Parser
 
             self._parser = Parser(Language(tree_sitter_go.language()))
         return self._parser

@@ -173,7 +173,7 @@ def _tabs(data: bytes, offset: int) -> int:
 
 
 def _align_faults(parsed: Parsed) -> list[tuple[str, Span]]:
-    from refactor_tool.gosrc.convert import Converter  # noqa: PLC0415
+    from refactor_tool.gosrc.convert import Converter
 
     out = []
     convert = Converter(parsed.data)
@@ -189,7 +189,7 @@ def _align_faults(parsed: Parsed) -> list[tuple[str, Span]]:
 
 
 def _import_faults(parsed: Parsed) -> list[tuple[str, Span]]:
-    from refactor_tool.gosrc.layout import _import_groups, _specs  # noqa: PLC0415
+    from refactor_tool.gosrc.layout import _import_groups, _specs
 
     out = []
     for group in _import_groups(parsed.data, _specs(parsed)):

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from refactor_tool.model import Span
-
 if TYPE_CHECKING:
     from tree_sitter import Node
 

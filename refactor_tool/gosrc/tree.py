@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from refactor_tool.gosrc import ast
-from refactor_tool.gosrc.convert import Converter, doc_of
+from refactor_tool.gosrc.convert import Converter
 from refactor_tool.gosrc.parse import ParseCache, Parsed, require_go, skeleton
 from refactor_tool.gosrc.scope import Declared, local_declaration, names_in_scope, visible_declaration
 from refactor_tool.model import LineIndex, Snapshot, Span

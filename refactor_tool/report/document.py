@@ -1,0 +1,201 @@
+"""The JSON document of a run: one schema for scan, plan and check. Every other format tells the same findings.
+
+Lines and columns are 1-based, columns in bytes, ends exclusive. New keys may be added; none changes its meaning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Literal, assert_never
+
+from refactor_tool import __version__, edits
+from refactor_tool.model import ExitCode, Finding, Leave, LineIndex, Manual, Plan, Problem, Rewrite, Snapshot, gravest
+
+SCHEMA = "refactor-tool/1"
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many sites there are, by what is said of them."""
+
+    rewrite: int
+    manual: int
+    leave: int
+    unclassified: int
+    hazards: int
+
+    @property
+    def sites(self) -> int:
+        return self.rewrite + self.manual + self.leave + self.unclassified + self.hazards
+
+
+def tally(plan: Plan) -> Tally:
+    counts = Counter(verdict_word(finding) for finding in plan.findings if not finding.is_unclassified)
+    unclassified = sum(finding.is_unclassified for finding in plan.findings)
+    return Tally(counts["rewrite"], counts["manual"], counts["leave"], unclassified, counts["hazard"])
+
+
+def exit_code(plan: Plan) -> ExitCode:
+    """Return the code that a run with this result ends with: the gravest of its problems, 1 for anything left to do."""
+    codes = [problem.code for problem in plan.problems]
+    if any(not isinstance(finding.verdict, Leave) for finding in plan.findings):
+        codes.append(ExitCode.FINDINGS)
+    return gravest(codes)
+
+
+def verdict_word(finding: Finding) -> Literal["rewrite", "manual", "leave", "hazard"]:
+    """Return the document's word for a verdict; whatever a rule reports is a hazard."""
+    if finding.kind == "rule":
+        return "hazard"
+    match finding.verdict:
+        case Rewrite():
+            return "rewrite"
+        case Manual():
+            return "manual"
+        case Leave():
+            return "leave"
+        case _:
+            assert_never(finding.verdict)
+
+
+def severity(finding: Finding) -> Severity | None:
+    """Return how grave a finding is for a gate: what is left to do is an error, what is rightly there is nothing."""
+    match finding.verdict:
+        case Rewrite():
+            return "error"
+        case Manual(blocks=blocks):
+            return "error" if blocks else "warning"
+        case Leave():
+            return None
+        case _:
+            assert_never(finding.verdict)
+
+
+def reason(finding: Finding) -> str:
+    """Return why a site is manual or left, with what to do; "" for a rewrite."""
+    match finding.verdict:
+        case Rewrite():
+            return ""
+        case Manual(reason=why, instruction=instruction):
+            return f"{why}; {instruction}" if instruction else why
+        case Leave(reason=why):
+            return why
+        case _:
+            assert_never(finding.verdict)
+
+
+def document(plan: Plan) -> dict[str, Any]:
+    """Return the run as JSON values in a fixed order of keys."""
+    counts = tally(plan)
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "refactor-tool", "version": __version__},
+        "snapshot": _snapshot(plan.base),
+        "era": plan.era,
+        "findings": _findings(plan),
+        "steps": [
+            {
+                "id": step.id,
+                "title": step.title,
+                "files": [
+                    {"path": change.path, "added": added, "removed": removed}
+                    for change in step.changes
+                    for added, removed in [
+                        edits.stat(
+                            change.before.data if change.before is not None else None,
+                            change.after.data if change.after is not None else None,
+                        )
+                    ]
+                ],
+            }
+            for step in plan.steps
+        ],
+        "done": list(plan.done),
+        "pending": [{"id": name, "reason": why} for name, why in plan.pending],
+        "problems": [_problem(plan, problem) for problem in plan.problems],
+        "skipped": [{"path": item.path, "reason": item.reason} for item in plan.base.skipped],
+        "summary": {
+            "sites": counts.sites,
+            "rewrite": counts.rewrite,
+            "manual": counts.manual,
+            "leave": counts.leave,
+            "unclassified": counts.unclassified,
+            "hazards": counts.hazards,
+            "exit_code": int(exit_code(plan)),
+        },
+    }
+
+
+def fingerprints(plan: Plan) -> tuple[str, ...]:
+    """Return a stable id per finding, in order: it holds when lines move or functions are reordered.
+
+    Made from the rule, the file, the function, the shape and the site's text without white space; equal ones are numbered.
+    """
+    seen: Counter[tuple[str, ...]] = Counter()
+    out = []
+    for finding in plan.findings:
+        data = plan.base.files[finding.path].data if finding.path in plan.base.files else b""
+        text = b" ".join(data[finding.span.start : finding.span.end].split()).decode("utf-8", "replace")
+        key = (finding.id, finding.path, finding.function, finding.shape, text)
+        seen[key] += 1
+        out.append(hashlib.sha256("\0".join([*key, str(seen[key])]).encode("utf-8", "replace")).hexdigest()[:20])
+    return tuple(out)
+
+
+def _snapshot(snapshot: Snapshot) -> dict[str, Any]:
+    go_files = [file for path, file in snapshot.files.items() if path.endswith(".go")]
+    return {
+        "source": snapshot.source,
+        "label": snapshot.label,
+        "commit": snapshot.commit,
+        "go_files": len(go_files),
+        "bytes": sum(len(file.data) for file in go_files),
+    }
+
+
+def _findings(plan: Plan) -> list[dict[str, Any]]:
+    lines: dict[str, LineIndex] = {}
+    out = []
+    for finding, fingerprint in zip(plan.findings, fingerprints(plan), strict=True):
+        if finding.path not in lines:
+            file = plan.base.files.get(finding.path)
+            lines[finding.path] = LineIndex(file.data if file is not None else b"")
+        start = lines[finding.path].position(finding.span.start)
+        end = lines[finding.path].position(finding.span.end)
+        out.append(
+            {
+                "id": finding.id,
+                "kind": finding.kind,
+                "path": finding.path,
+                "line": start.line,
+                "column": start.column,
+                "end_line": end.line,
+                "end_column": end.column,
+                "function": finding.function,
+                "verdict": verdict_word(finding),
+                "severity": severity(finding),
+                "reason": reason(finding),
+                "message": finding.message,
+                "channel": finding.channel,
+                "shape": finding.shape,
+                "fingerprint": fingerprint,
+            }
+        )
+    return out
+
+
+def _problem(plan: Plan, problem: Problem) -> dict[str, Any]:
+    line = None
+    file = plan.base.files.get(problem.path)
+    if file is not None and problem.span is not None and problem.span.start <= len(file.data):
+        line = LineIndex(file.data).position(problem.span.start).line
+    return {
+        "code": int(problem.code),
+        "message": problem.message,
+        "path": problem.path,
+        "line": line,
+        "step": problem.step,
+    }
