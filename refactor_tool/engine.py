@@ -75,8 +75,8 @@ def plan(
 ) -> Plan:
     """Return the series that moves the snapshot to the end of the campaign, each step proved.
 
-    `sources` are template texts by name. Codemods in `skip` are not run, nor those that require one of them. A plan with
-    problems has no steps unless `keep_going`; then it has those that are sound, and `pending` names the others.
+    `sources` are template texts by name. Codemods in `skip` are not run, nor those that require one of them. A plan
+    with problems has no steps unless `keep_going`; then it has those that are sound, and `pending` names the others.
 
     Raises as `scan` does.
     """
@@ -257,7 +257,7 @@ def _again(after: Tree, codemod: Codemod) -> list[Problem]:
 
 
 def _second_plan(tree: Tree, ran: Sequence[Codemod], base: Tree, steps: Sequence[Step]) -> list[Problem]:
-    """Hold the final tree against the codemods that ran and the audit: nothing to do, nothing unclassified that was not before."""
+    """Hold the final tree against the codemods that ran and the audit: nothing to do, nothing newly unclassified."""
     if not steps:
         return []
     found = {codemod.id: find(tree, codemod) for codemod in ran}
@@ -269,13 +269,11 @@ def _second_plan(tree: Tree, ran: Sequence[Codemod], base: Tree, steps: Sequence
         for item in items
         if isinstance(item.verdict, Rewrite)
     ]
-    audited = audit(tree, [item for items in found.values() for item in items])
+    audited = [one for one in audit(tree, [item for items in found.values() for item in items]) if one.is_unclassified]
     known = Counter(_line(base, item) for item in audit(base, ()) if item.path in base.snapshot.files)
     out.extend(
         Problem(problem.code, f"after the series: {problem.message}", problem.path, problem.span)
-        for problem, item in zip(
-            _unclassified(tree, audited), (item for item in audited if item.is_unclassified), strict=True
-        )
+        for problem, item in zip(_unclassified(tree, audited), audited, strict=True)
         if known[_line(tree, item)] == 0
     )
     return out

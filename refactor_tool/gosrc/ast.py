@@ -110,7 +110,7 @@ class FuncType:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Field:
-    """One field line of a struct; `names` is empty for an embedded field. The span excludes comments and tag-free tail."""
+    """One field line of a struct, without comments; `names` is empty for an embedded field."""
 
     span: Span
     names: tuple[Ident, ...]
@@ -423,8 +423,8 @@ class ImportSpec:
 class GoFile:
     """The skeleton of one file: everything at file level, no function bodies.
 
-    `constraint` is the text of `//go:build` (or the joined `// +build` lines), without the marker; `goos` what the file name
-    implies; `generated` as golang's own convention says; `crlf` where lines end in CRLF.
+    `constraint` is the text of `//go:build` (or the joined `// +build` lines), without the marker; `goos` what the
+    file name implies; `generated` as Go's own convention says; `crlf` where lines end in CRLF.
     """
 
     path: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.parse import ParseCache, Parsed
@@ -150,7 +150,7 @@ def _padded(fields: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _field_rows(data: bytes, struct: ast.StructType) -> list[_Row]:
-    """Return a row per field: name, type, tag or trailing comment; embedded fields and fields of many lines have one cell."""
+    """Return a row per field: name, type, tag or comment; embedded fields and fields of many lines have one cell."""
     rows = []
     for field in struct.fields:
         line = whole_lines(data, field.span)
@@ -219,7 +219,7 @@ def _gaps(
     """Yield the white space between cells that differs from what the widths ask for."""
     for row, width in zip(rows, widths, strict=True):
         cells = row.cells or ()
-        for column, (left, right) in enumerate(zip(cells, cells[1:], strict=False)):
+        for column, (left, right) in enumerate(pairwise(cells)):
             start = left.end + (colon if column == 0 else 0)
             blanks = b" " * (width[column] - len(row.texts[column].decode("utf-8", "replace")) + 1)
             if data[start : right.start] != blanks:
@@ -252,12 +252,12 @@ def settle_imports(
     """
     parsed = cache.parse_once(after)
     for spec in _specs(parsed):
-        if spec.name not in (".", "_") and not is_package_used(parsed, spec.local):
-            if before is not None and is_package_used(cache.parse_once(before), spec.local):
-                lines = whole_lines(after, spec.span)
-                after = after[: lines.start] + after[lines.end :]
-                after = _without_empty_group(after, lines.start)
-                return settle_imports(cache, before, after, needs)
+        if spec.name in (".", "_") or before is None or is_package_used(parsed, spec.local):
+            continue
+        if is_package_used(cache.parse_once(before), spec.local):
+            lines = whole_lines(after, spec.span)
+            after = _without_empty_group(after[: lines.start] + after[lines.end :], lines.start)
+            return settle_imports(cache, before, after, needs)
     for path, alias in sorted(needs, key=lambda need: (need[0], need[1] or "")):
         if not any(spec.path == path and spec.name == alias for spec in _specs(parsed)):
             after = _with_import(parsed, path, alias)

@@ -17,7 +17,8 @@ _GENERATED = re.compile(rb"^// Code generated .* DO NOT EDIT\.$", re.MULTILINE)
 _GO_BUILD = re.compile(rb"^//go:build[ \t]+(.*?)\r?$", re.MULTILINE)
 _PLUS_BUILD = re.compile(rb"^// \+build[ \t]+(.*?)\r?$", re.MULTILINE)
 _GOOS = (
-    "aix android darwin dragonfly freebsd hurd illumos ios js linux nacl netbsd openbsd plan9 solaris wasip1 windows zos"
+    "aix android darwin dragonfly freebsd hurd illumos ios js linux nacl netbsd openbsd"
+    " plan9 solaris wasip1 windows zos"
 ).split()
 _GOARCH = ("386 amd64 arm arm64 loong64 mips mips64 mips64le mipsle ppc64 ppc64le riscv64 s390x sparc64 wasm").split()
 

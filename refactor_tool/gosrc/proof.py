@@ -1,4 +1,4 @@
-"""What can be proved of a changed tree without a Go toolchain: it parses, is laid out no worse, and its imports hold."""
+"""What can be proved of a changed tree without Go: it parses, is laid out no worse, and its imports hold."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _layout(path: str, old: Parsed | None, new: Parsed) -> list[Flaw]:
 
 
 def layout_faults(parsed: Parsed) -> list[tuple[str, Span]]:
-    """Return places that gofmt would lay out otherwise: blank lines, trailing space, indentation, alignment, import order.
+    """Return places that gofmt would lay out otherwise: blank lines, white space, alignment, import order.
 
     A message names the line's text, not its number, so that the faults of two versions of a file can be compared.
     """

@@ -1,7 +1,7 @@
 """The one door to facts about the Go source of a snapshot.
 
-Everything given out is a plain value of `ast` or `model`. Facts are worked out when they are asked for, and parsed blobs
-are shared through a `ParseCache`, so that the tree after a step costs only the files that the step changed.
+Everything given out is a plain value of `ast` or `model`. Facts are worked out when they are asked for, and parsed
+blobs are shared through a `ParseCache`, so that the tree after a step costs only the files that the step changed.
 """
 
 from __future__ import annotations
@@ -526,7 +526,7 @@ class Tree:
     def occurrences(
         self, path: str, pattern: re.Pattern[bytes], outside: Sequence[Span] = ()
     ) -> tuple[Occurrence, ...]:
-        """Return every match of `pattern` in a file, in code, comments and strings, that lies in no span of `outside`."""
+        """Return every match of `pattern` in a file, prose included, that lies in no span of `outside`."""
         found = [Span(*match.span()) for match in pattern.finditer(self.data(path))]
         found = [span for span in found if not any(other.contains(span) for other in outside)]
         if not found:

@@ -132,7 +132,7 @@ def document(plan: Plan) -> dict[str, Any]:
 def fingerprints(plan: Plan) -> tuple[str, ...]:
     """Return a stable id per finding, in order: it holds when lines move or functions are reordered.
 
-    Made from the rule, the file, the function, the shape and the site's text without white space; equal ones are numbered.
+    Made from the rule, file, function, shape and the site's text with white space folded; equal ones are numbered.
     """
     seen: Counter[tuple[str, ...]] = Counter()
     out = []

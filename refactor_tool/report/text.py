@@ -51,7 +51,7 @@ def render_scan(plan: Plan, paint: Paint) -> str:
 
 
 def render_plan(plan: Plan, paint: Paint, *, next_command: str) -> str:
-    """Return the series at a glance: steps with files and lines, sites by verdict, what needs a hand, what to type next."""
+    """Return the series at a glance: steps with their size, sites by verdict, what needs a hand, what to type next."""
     lines = [_head(plan, paint), ""]
     lines.extend(_steps(plan.steps, paint))
     if not plan.steps:
@@ -108,7 +108,8 @@ def _steps(steps: Iterable[Step], paint: Paint) -> Iterator[str]:
     for at, (step, added, removed) in enumerate(rows, start=1):
         files = len(step.changes)
         bar = paint("+" * _bar(added, scale), "green") + paint("-" * _bar(removed, scale), "red")
-        yield f"  {at:>2} {step.id:<{width}}  {files:>2} file{'s' if files != 1 else ' '} {added:>5}+ {removed:>4}-  {bar}"
+        unit = "files" if files != 1 else "file "
+        yield f"  {at:>2} {step.id:<{width}}  {files:>2} {unit} {added:>5}+ {removed:>4}-  {bar}"
         yield f"     {paint(step.title, 'dim')}"
 
 
