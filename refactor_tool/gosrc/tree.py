@@ -294,6 +294,14 @@ class Tree:
             return self._type_of_local(path, declared)
         return self._type_of_object(path, self._resolve_global(path, name), ast.Ident(Span(offset, offset), name))
 
+    def object_of_name(self, path: str, offset: int, name: str) -> ast.Object:
+        """Return what a plain `name` would mean at a byte of a file."""
+        node = self._parsed(path).root.descendant_for_byte_range(offset, offset)
+        declared = visible_declaration(node, name.encode()) if node is not None else None
+        if declared is not None:
+            return ast.LocalObject(name, Span(declared.name.start_byte, declared.name.end_byte), declared.kind)
+        return self._resolve_global(path, name)
+
     def _infer(self, path: str, expr: ast.Expr) -> TypeRef | None:
         match expr:
             case ast.Ident() as ident:
