@@ -85,8 +85,12 @@ def add_fields(tree: Tree, path: str, struct: ast.StructType, fields: Sequence[t
     rows = _field_rows(data, struct)
     if not rows:
         at = struct.span.end - 1
-        text = "".join(f"\n\t{name} {type_}" for name, type_ in _padded(fields))
-        return (Edit(path, Span(at, at), f"{text}\n".encode()),)
+        newline = "\r\n" if tree.file(path).crlf else "\n"
+        indent = tree.indent(path, struct.span.start)
+        text = "".join(f"{indent}\t{name} {type_}{newline}" for name, type_ in _padded(fields))
+        if data[:at].rstrip(b" \t").endswith(b"\n"):
+            return (Edit(path, insert_before_line(tree, path, at), text.encode()),)
+        return (Edit(path, Span(at, at), f"{newline}{text}{indent}".encode()),)
     section = _last_section(data, rows)
     added = [_Row(None, (name.encode(), type_.encode()), Span(0, 0)) for name, type_ in fields]
     realign = _is_aligned(data, section)
@@ -288,11 +292,15 @@ def _with_import(parsed: Parsed, path: str, alias: str | None) -> bytes:
     line = (f'{alias} "{path}"' if alias else f'"{path}"').encode()
     specs = [spec for spec in _specs(parsed) if spec.path != "C"]
     grouped = [spec for spec in specs if data[whole_lines(data, spec.span).start : spec.span.start].strip() == b""]
+    if not grouped and specs:  # `import "x"` on lines of their own
+        after = [spec for spec in specs if spec.path > path]
+        lines = whole_lines(data, after[0].span if after else specs[-1].span)
+        at = lines.start if after else lines.end
+        return data[:at] + b"import " + line + newline + data[at:]
     if not grouped:
         clause = next(node for node in parsed.root.children if node.type == "package_clause")
         at = whole_lines(data, Span(clause.start_byte, clause.end_byte)).end
-        block = newline + b"import (" + newline + b"\t" + line + newline + b")" + newline
-        return data[:at] + block + data[at:]
+        return data[:at] + newline + b"import (" + newline + b"\t" + line + newline + b")" + newline + data[at:]
     group = max(_import_groups(data, grouped), key=lambda members: _affinity(members, path))
     after = [spec for spec in group if spec.path > path]
     if after:

@@ -166,7 +166,7 @@ def _constraint(head: bytes) -> str:
     if modern is not None:
         return modern.group(1).decode("utf-8", "replace")
     lines = [line.decode("utf-8", "replace").strip() for line in _PLUS_BUILD.findall(head)]
-    return " && ".join(f"({' || '.join(line.replace(',', ' && ').split(' '))})" for line in lines)
+    return " && ".join(f"({' || '.join(option.replace(',', ' && ') for option in line.split())})" for line in lines)
 
 
 def _file_goos(path: str) -> str:

@@ -879,8 +879,11 @@ def _binary_role(_node: Node, _whole: Node, parent: Node) -> Role:
     return "nil-check" if any(child.type == "nil" for child in parent.named_children) else "other"
 
 
-def _declaration_role(node: Node, _whole: Node, parent: Node) -> Role:
-    return "declaration" if node in parent.children_by_field_name("name") else "type"
+def _declaration_role(node: Node, whole: Node, parent: Node) -> Role:
+    if node in parent.children_by_field_name("name"):
+        return "declaration"
+    is_value = parent.type in ("var_spec", "const_spec") and whole != parent.child_by_field_name("type")
+    return "assignment" if is_value else "type"
 
 
 def _assignment_role(_node: Node, _whole: Node, _parent: Node) -> Role:

@@ -14,6 +14,7 @@ Node: TypeAlias = (
 Function: TypeAlias = ast.FuncDecl | ast.FuncLit
 
 _NODES: tuple[type, ...] = get_args(Node)
+_STMTS = get_args(ast.Stmt)
 
 
 def children(node: Node) -> Iterator[Node]:
@@ -47,3 +48,10 @@ def functions_at(decl: ast.FuncDecl, span: Span) -> tuple[Function, ...]:
     """Return the functions whose bodies contain `span`, the innermost last; `decl` must have its body."""
     found = (node for node in trail(decl, span) if isinstance(node, ast.FuncDecl | ast.FuncLit))
     return tuple(function for function in found if function.body is not None and function.body.span.contains(span))
+
+
+def statement(nodes: tuple[Node, ...]) -> ast.Stmt | None:
+    """Return the innermost statement of a trail that is not a block."""
+    return next(
+        (node for node in reversed(nodes) if isinstance(node, _STMTS) and not isinstance(node, ast.Block)), None
+    )
