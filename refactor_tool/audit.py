@@ -12,15 +12,23 @@ from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
 from refactor_tool.model import Channel, Finding, Leave, Manual, Span, Verdict
 
-#: What a name must contain for a file to be looked at: few, long, found by a byte search.
-NEEDLES: tuple[bytes, ...] = (b"Ready", b"NewRuntime", b"testClusterDB", b"readyCh")
-
-#: Names that mean readiness of a component, whole words only; `NewRuntime` and `testClusterDB` carry or make a channel.
-VOCABULARY = re.compile(
-    rb"\b(?:\w*(?:[Aa]pi|API|[Aa]piServer|APIServer|[Ee]tcd|ETCD|[Cc]ri|CRI|[Rr]untime|[Cc]ontainerd|[Dd]ocker"
-    rb"|[Nn]ode|[Aa]gent|RBAC|[Rr]bac|[Kk]ubelet|[Ss]cheduler)Ready(?:Chan|Ch|Signal|Loop|Timeout|InBackground)?"
-    rb"|waitForAPIServerInBackground|NewRuntime|testClusterDB|readyCh|etcdLoop)\b"
+#: What every name of the vocabulary holds; found by a byte search, before anything is parsed.
+NEEDLES: tuple[bytes, ...] = (
+    b"Ready",
+    b"NewRuntime",
+    b"testClusterDB",
+    b"readyCh",
+    b"etcdLoop",
+    b"waitForAPIServerInBackground",
 )
+
+#: Names that mean readiness of a component; `NewRuntime` and `testClusterDB` carry or make a channel.
+VOCABULARY = re.compile(
+    rb"\w*(?:[Aa]pi|API|[Aa]piServer|APIServer|[Ee]tcd|ETCD|[Cc]ri|CRI|[Rr]untime|[Cc]ontainerd|[Dd]ocker"
+    rb"|[Nn]ode|[Aa]gent|RBAC|[Rr]bac|[Kk]ubelet|[Ss]cheduler)Ready(?:Chan|Ch|Signal|Loop|Timeout|InBackground)?"
+    rb"|waitForAPIServerInBackground|NewRuntime|testClusterDB|readyCh|etcdLoop"
+)
+_WORD = re.compile(rb"\w+")
 
 #: Names of the vocabulary that are something else, with what they are. Never a readiness channel.
 FALSE_FRIENDS: dict[str, str] = {
@@ -43,9 +51,30 @@ def audit(tree: Tree, findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(
         _finding(tree, found)
         for path in tree.files_with(*NEEDLES)
-        if VOCABULARY.search(tree.data(path))
-        for found in tree.occurrences(path, VOCABULARY, outside=covered.get(path, ()))
+        for found in tree.occurrences_at(path, _outside_of(words(tree.data(path)), covered.get(path, ())))
     )
+
+
+def words(data: bytes) -> list[Span]:
+    """Return where the names of the vocabulary stand in a file's bytes, in order, prose included."""
+    starts: set[int] = set()
+    out = []
+    for needle in NEEDLES:
+        at = data.find(needle)
+        while at >= 0:
+            start = at
+            while start and (data[start - 1 : start].isalnum() or data[start - 1 : start] == b"_"):
+                start -= 1
+            found = _WORD.match(data, start)
+            if found is not None and start not in starts and VOCABULARY.fullmatch(found.group()):
+                starts.add(start)
+                out.append(Span(*found.span()))
+            at = data.find(needle, at + len(needle))
+    return sorted(out)
+
+
+def _outside_of(spans: Iterable[Span], covered: Iterable[Span]) -> list[Span]:
+    return [span for span in spans if not any(one.contains(span) for one in covered)]
 
 
 def _whole_lines(tree: Tree, finding: Finding) -> Span:

@@ -41,6 +41,8 @@ Role = Literal[
     "other",
 ]
 
+#: What may stand before a name in a `var` or `const` declaration at file level.
+_SPEC_LEADS = (b"var ", b"const ", b"\n\t", b", ")
 _D = TypeVar("_D", ast.FuncDecl, ast.TypeDecl, ast.VarDecl)
 _IMPORT_BLOCK = re.compile(rb"^import[ \t]*\(([^)]*)\)|^import[ \t]+(?:[\w.]+[ \t]+)?[\"`]([^\"`]+)[\"`]", re.MULTILINE)
 _QUOTED = re.compile(rb"^[ \t]*(?:[\w.]+[ \t]+)?[\"`]([^\"`\n]+)[\"`]", re.MULTILINE)
@@ -87,6 +89,8 @@ class Tree:
         self._by_dir: dict[str, tuple[str, ...]] | None = None
         self._imports: dict[str, frozenset[str]] = {}
         self._open: set[tuple[str, Span]] = set()
+        self._package_names: dict[str, str] = {}
+        self._declared: dict[tuple[str, str], bool] = {}
         go_mod = snapshot.files.get("go.mod")
         module = _MODULE.search(go_mod.data) if go_mod is not None else None
         self.module: str = module.group(1).decode().strip('"') if module is not None else ""
@@ -179,20 +183,21 @@ class Tree:
         """Return the declarations of a package-level function, one per build variant, without bodies."""
         return tuple(
             (path, decl)
-            for path, decl in self._named(package, name, ast.FuncDecl, b"func " + name.encode())
+            for path, decl in self._named(package, ast.FuncDecl, b"func " + name.encode())
             if decl.receiver is None and decl.name == name
         )
 
     def types(self, package: str, name: str) -> tuple[tuple[str, ast.TypeDecl], ...]:
         """Return the declarations of a package-level type."""
-        found = self._named(package, name, ast.TypeDecl, name.encode())
+        word = name.encode()
+        found = self._named(package, ast.TypeDecl, b"type " + word, b"\n\t" + word)
         return tuple((path, decl) for path, decl in found if decl.name == name)
 
     def variables(self, package: str, name: str) -> tuple[tuple[str, ast.VarDecl, ast.VarSpec], ...]:
         """Return the package-level `var` and `const` specs that declare a name."""
         return tuple(
             (path, decl, spec)
-            for path, decl in self._named(package, name, ast.VarDecl, name.encode())
+            for path, decl in self._named(package, ast.VarDecl, *(lead + name.encode() for lead in _SPEC_LEADS))
             for spec in decl.specs
             if any(ident.name == name for ident in spec.names)
         )
@@ -201,7 +206,7 @@ class Tree:
         """Return the methods declared on a type, in file order, all build variants."""
         return tuple(
             (path, decl)
-            for path, decl in self._named(package, type_name, ast.FuncDecl, type_name.encode() + b")")
+            for path, decl in self._named(package, ast.FuncDecl, type_name.encode() + b")", type_name.encode() + b"[")
             if decl.receiver_type == type_name
         )
 
@@ -215,9 +220,11 @@ class Tree:
             if isinstance(decl, ast.FuncDecl) and decl.receiver is not None and decl.name == name
         )
 
-    def _named(self, package: str, name: str, kind: type[_D], needle: bytes) -> Iterator[tuple[str, _D]]:
+    def _named(self, package: str, kind: type[_D], *needles: bytes) -> Iterator[tuple[str, _D]]:
+        """Yield the declarations of one kind in the files of a package that hold a needle; others are not parsed."""
         for path in self.package_files(package):
-            if needle in self.data(path):
+            data = self.data(path)
+            if any(needle in data for needle in needles):
                 yield from ((path, decl) for decl in self.file(path).decls if isinstance(decl, kind))
 
     def function(self, path: str, decl: ast.FuncDecl, wanted: Sequence[int] | None = None) -> ast.FuncDecl:
@@ -399,14 +406,21 @@ class Tree:
 
     def _import_name(self, spec: ast.ImportSpec) -> str:
         """Return the local name of an import: the alias, else the package clause where the package is in the tree."""
-        if spec.name is None:
-            for path in self.package_files(spec.path):
-                if not path.endswith("_test.go"):
-                    return self.file(path).package
-        return spec.local
+        if spec.name is not None:
+            return spec.name
+        if spec.path not in self._package_names:
+            files = (path for path in self.package_files(spec.path) if not path.endswith("_test.go"))
+            clauses = (header_name(self.data(path)) for path in files)
+            self._package_names[spec.path] = next(filter(None, clauses), spec.local)
+        return self._package_names[spec.path]
 
     def _declares(self, package: str, name: str) -> bool:
-        return bool(self.functions(package, name) or self.types(package, name) or self.variables(package, name))
+        key = (package, name)
+        if key not in self._declared:
+            self._declared[key] = bool(
+                self.functions(package, name) or self.types(package, name) or self.variables(package, name)
+            )
+        return self._declared[key]
 
     def _resolve_selector(self, path: str, x: ast.Expr, name: str) -> ast.Object:
         if isinstance(x, ast.Ident):
@@ -535,15 +549,17 @@ class Tree:
         self, path: str, pattern: re.Pattern[bytes], outside: Sequence[Span] = ()
     ) -> tuple[Occurrence, ...]:
         """Return every match of `pattern` in a file, prose included, that lies in no span of `outside`."""
-        found = [Span(*match.span()) for match in pattern.finditer(self.data(path))]
-        found = [span for span in found if not any(other.contains(span) for other in outside)]
-        if not found:
+        spans = (Span(*match.span()) for match in pattern.finditer(self.data(path)))
+        return self.occurrences_at(path, [span for span in spans if not any(one.contains(span) for one in outside)])
+
+    def occurrences_at(self, path: str, spans: Sequence[Span]) -> tuple[Occurrence, ...]:
+        """Return what the words at these places are."""
+        if not spans:
             return ()
         root = self._parsed(path).root
         out = []
-        for span in found:
-            start, end = span.start, span.end
-            node = root.descendant_for_byte_range(start, max(start, end - 1))
+        for span in spans:
+            node = root.descendant_for_byte_range(span.start, max(span.start, span.end - 1))
             if node is not None:
                 out.append(self._occurrence(path, node, span))
         return tuple(out)
