@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from refactor_tool.codemod import Template
 from refactor_tool.codemods._k3s import EXECUTOR, UTIL, package
 from refactor_tool.gosrc import ast, layout
-from refactor_tool.gosrc.tree import Tree, TypeRef
-from refactor_tool.gosrc.walk import Function, functions_at
+from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
+from refactor_tool.gosrc.walk import Function, functions_at, trail
 from refactor_tool.model import Change, Edit, Fragment, Manual, NeedImport, Rewrite, Span
 
 CONTEXT = ast.PackageObject("context", "Context")
+PKG_ERRORS = "github.com/pkg/errors"
 
 WAIT_READY = Template("shared/wait_ready.go.j2", ("ctx", "exit", "ready", "util"))
 
@@ -46,6 +47,13 @@ def context_at(tree: Tree, path: str, decl: ast.FuncDecl, place: Span) -> str | 
     return "ctx" if local and tree.type_of_name(path, place.start, "ctx") is None else None
 
 
+def names_in(tree: Tree, path: str, span: Span, name: str) -> tuple[Occurrence, ...]:
+    """Return the places in the code of a span where a name stands, whatever it means there."""
+    outside = (Span(0, span.start), Span(span.end, len(tree.data(path))))
+    found = tree.occurrences(path, re.compile(rb"\b" + re.escape(name.encode()) + rb"\b"), outside)
+    return tuple(occurrence for occurrence in found if occurrence.object is not None)
+
+
 def exit_of(function: Function) -> str | None:
     """Return the statement with which a cancelled wait leaves a function, where `err` is the context's error.
 
@@ -76,17 +84,43 @@ def cannot_name(folder: str, what: str) -> Manual:
 # --- waiting ----------------------------------------------------------------------------------------
 
 
-def ready_chan(tree: Tree, path: str, name: str, place: Span) -> tuple[str, tuple[NeedImport, ...]] | Manual:
-    """Return how to ask the executor for a channel, such as `executor.CRIReadyChan()`, and the imports for it."""
+def ready_chan(tree: Tree, path: str, name: str, place: Span) -> tuple[str, tuple[Change, ...]] | Manual:
+    """Return how to ask the executor for a channel, such as `executor.CRIReadyChan()`, and the changes for it.
+
+    A method of an executor asks its receiver, which it names where it has no name.
+    """
+    decl = tree.function_at(path, place.start)
+    if decl is not None and decl.receiver is not None and _is_executor(tree, path, decl.receiver_type):
+        return _asked_of_receiver(tree, path, decl, decl.receiver, name, place)
     executor = tree.qualify(path, package(tree, EXECUTOR), "executor", place.start)
     if executor is None:
         return cannot_name(EXECUTOR, f"executor.{name}()")
     return f"{executor.prefix}{name}()", needs(path, executor)
 
 
-def wait_ready(
-    tree: Tree, path: str, receive: Span, ready: str, imports: tuple[NeedImport, ...] = ()
-) -> Rewrite | Manual:
+def _is_executor(tree: Tree, path: str, type_name: str) -> bool:
+    owner = tree.package_of(path), type_name
+    return any((found.package, found.type) == owner for found in tree.implementers(package(tree, EXECUTOR), "Executor"))
+
+
+def _asked_of_receiver(
+    tree: Tree, path: str, decl: ast.FuncDecl, receiver: ast.Param, name: str, place: Span
+) -> tuple[str, tuple[Change, ...]] | Manual:
+    if receiver.names:
+        own = receiver.names[0]
+        found = tree.object_of_name(path, place.start, own.name)
+        if isinstance(found, ast.LocalObject) and found.at == own.span:
+            return f"{own.name}.{name}()", ()
+        return Manual(f"{decl.title} has no receiver that can be named here", f"ask the executor for {name}()")
+    used = (method.receiver for _, method in tree.methods(tree.package_of(path), decl.receiver_type))
+    wanted = next((known.names[0].name for known in used if known is not None and known.names), "e")
+    if names_in(tree, path, decl.span, wanted):
+        return Manual(f"{decl.title} needs a receiver, and {wanted} is taken", f"name it, and ask it for {name}()")
+    at = receiver.type.span.start
+    return f"{wanted}.{name}()", (Edit(path, Span(at, at), f"{wanted} ".encode()),)
+
+
+def wait_ready(tree: Tree, path: str, receive: Span, ready: str, extra: tuple[Change, ...] = ()) -> Rewrite | Manual:
     """Replace the statement `<-ch` by a wait for `ready` that ends with the context and leaves the function then."""
     line = tree.line_text(path, receive.start)
     wanted = f"replace it by a util.WaitReady of {ready} that leaves the function where the context ends first"
@@ -109,7 +143,7 @@ def wait_ready(
         return cannot_name(UTIL, f"util.WaitReady({ctx}, {ready})")
     indent = tree.indent(path, receive.start)
     guard = Fragment.of(WAIT_READY.name, indent, util=util.prefix, ctx=ctx, ready=ready, exit=leave)
-    return Rewrite((Edit(path, receive, guard), *needs(path, util), *imports))
+    return Rewrite((Edit(path, receive, guard), *needs(path, util), *extra))
 
 
 def closes_at_exit(tree: Tree, path: str, function: Function) -> bool:
@@ -119,6 +153,95 @@ def closes_at_exit(tree: Tree, path: str, function: Function) -> bool:
         isinstance(stmt, ast.Defer | ast.OtherStmt) and tree.text(path, stmt.span).startswith("defer close(")
         for stmt in body.stmts
     )
+
+
+def replace_use(tree: Tree, use: Occurrence, ready: str, extra: tuple[Change, ...] = ()) -> Rewrite | Manual:
+    """Replace a readiness channel where it is read by `ready`; a statement that only receives becomes a wait.
+
+    What the channel is compared with, stored over or closed through is `Manual`: the new one is never nil, and only the
+    executor closes it.
+    """
+    path, whole = use.path, use.qualified
+    decl = body_at(tree, path, whole)
+    around = [node for node in trail(decl, whole) if node.span != whole] if decl is not None else []
+    around = [node for node in around if not isinstance(node, ast.Paren)]
+    reads = Rewrite((Edit(path, whole, ready.encode()), *extra))
+    if tree.comments_in(path, whole):
+        return _unknown_use(tree, use, ready)
+    match around[::-1]:
+        case [ast.Unary(op="<-"), ast.ExprStmt(span=receive), ast.Block() | ast.Case() as parent, *_] if not (
+            isinstance(parent, ast.Case) and parent.comm is not None and parent.comm.span == receive
+        ):
+            return wait_ready(tree, path, receive, ready, extra)
+        case [ast.Unary(op="<-") | ast.VarSpec() | ast.Return(), *_]:
+            return reads
+        case [ast.Call(fun=fun), *_] if not _is_builtin(tree, path, fun, "close"):
+            return reads
+        case [ast.Assign(rhs=rhs), *_] if any(value.span.contains(whole) for value in rhs):
+            return reads
+        case [ast.Element(value=value), *_] if value.span.contains(whole):
+            return reads
+        case _:
+            return _unknown_use(tree, use, ready)
+
+
+def _unknown_use(tree: Tree, use: Occurrence, ready: str) -> Manual:
+    line = tree.line_text(use.path, use.span.start)
+    return Manual(
+        f"{use.name} is used in a way that is not known: {line!r}",
+        f"use {ready} instead: it is never nil, and only the executor closes it",
+    )
+
+
+def _is_builtin(tree: Tree, path: str, fun: ast.Expr, name: str) -> bool:
+    return isinstance(fun, ast.Ident) and fun.name == name and isinstance(tree.resolve(path, fun), ast.UnknownObject)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """`if err := call; err != nil { exit }`, with one statement in it and no else; `err` is its name there."""
+
+    stmt: ast.If
+    call: ast.Call
+    err: str
+    exit: ast.Stmt
+
+
+def guard_at(decl: ast.FuncDecl, call: Span) -> Guard | None:
+    """Return the guard whose call stands at exactly `call`; `decl` must have its body."""
+    for node in trail(decl, call):
+        match node:
+            case ast.If(
+                init=ast.Assign(lhs=(ast.Ident(name=err),), op=":=", rhs=(ast.Call(span=span) as called,)),
+                cond=ast.Binary(op="!=", x=ast.Ident(name=tested), y=ast.Ident(name="nil")),
+                then=ast.Block(stmts=(leave,)),
+                else_=None,
+            ) if span == call and tested == err:
+                return Guard(node, called, err, leave)
+            case _:
+                pass
+    return None
+
+
+def in_goroutine(decl: ast.FuncDecl, place: Span) -> bool:
+    """Tell whether the innermost function around a place is a literal that a `go` statement starts."""
+    innermost = functions_at(decl, place)[-1]
+    return any(
+        isinstance(node, ast.Go) and isinstance(node.call, ast.Call) and node.call.fun == innermost
+        for node in trail(decl, place)
+    )
+
+
+def wrapped(tree: Tree, path: str, place: Span, err: str, message: str) -> tuple[str, tuple[NeedImport, ...]] | None:
+    """Return an expression that puts a message before an error as the file does it, and the imports for it.
+
+    github.com/pkg/errors goes by its own name or as `pkgerrors`; older files call `Wrap`, newer ones `WithMessage`.
+    """
+    errors = tree.qualify(path, PKG_ERRORS, "pkgerrors", place.start)
+    if errors is None:
+        return None
+    function = "Wrap" if f"{errors.prefix}Wrap(".encode() in tree.data(path) else "WithMessage"
+    return f'{errors.prefix}{function}({err}, "{message}")', needs(path, errors)
 
 
 # --- taking away ------------------------------------------------------------------------------------
@@ -145,7 +268,7 @@ def is_about_readiness(text: str) -> bool:
 def doomed_lines(tree: Tree, path: str, span: Span) -> Span | Manual:
     """Return the whole lines of a statement that goes, with the comment above it where that speaks of readiness.
 
-    Another comment above it stays. `Manual` where one inside or beside it does not speak of readiness and would be lost,
+    Another comment above it stays. `Manual` where one inside or beside it speaks of something else and would be lost,
     or where its lines hold something else.
     """
     data = tree.data(path)
