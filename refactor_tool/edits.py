@@ -132,21 +132,22 @@ def unified(
         return b""
     path = path_after or path_before or ""
     old_name, new_name = quote_path(path, "a/"), quote_path(path, "b/")
-    mode = ""
-    lines = [b"diff --git %s %s\n" % (old_name, new_name)]
-    if before is None and after is not None:
-        old_name = b"/dev/null"
-        lines.append(b"new file mode %s\n" % after.mode.encode())
-    elif before is not None and after is None:
-        new_name = b"/dev/null"
-        lines.append(b"deleted file mode %s\n" % before.mode.encode())
-    elif before is not None and after is not None and before.mode != after.mode:
-        lines.append(b"old mode %s\nnew mode %s\n" % (before.mode.encode(), after.mode.encode()))
-    elif after is not None:
-        mode = " " + after.mode
     old_id, new_id = (file.oid if file else _NO_BLOB for file in (before, after))
+    modes = [file.mode.encode() for file in (before, after) if file]
+    lines = [b"diff --git %s %s\n" % (old_name, new_name)]
+    mode = b""
+    if before is None:
+        old_name = b"/dev/null"
+        lines.append(b"new file mode %s\n" % modes[0])
+    elif after is None:
+        new_name = b"/dev/null"
+        lines.append(b"deleted file mode %s\n" % modes[0])
+    elif before.mode == after.mode:
+        mode = b" " + modes[0]
+    else:
+        lines.append(b"old mode %s\nnew mode %s\n" % (modes[0], modes[1]))
     if old_id != new_id:
-        lines.append(f"index {old_id}..{new_id}{mode}\n".encode())
+        lines.append(b"index %s..%s%s\n" % (old_id.encode(), new_id.encode(), mode))
     body = hunks(before.data if before else b"", after.data if after else b"", context)
     if body:
         lines += (b"--- %s\n" % _tabbed(old_name), b"+++ %s\n" % _tabbed(new_name))
@@ -303,33 +304,25 @@ def _snakes(trail: Sequence[Sequence[int]], x: int, y: int, x0: int, y0: int) ->
 
 
 def _compacted(found: Sequence[LineChange], old: Sequence[bytes], new: Sequence[bytes]) -> list[LineChange]:
-    """Join insertions and deletions that can slide into a neighbour and put the others where they read best."""
-    upward: list[LineChange] = []
+    """Join insertions and deletions that can slide into the change above and put the others where they read best.
+
+    Nothing slides down into the change below: the greedy algorithm has put each as far down as it goes.
+    """
+    joined: list[LineChange] = []
     for change in found:
-        while upward:
-            previous = upward[-1]
-            gap = change.before_start - previous.before_end
+        while joined:
+            gap = change.before_start - joined[-1].before_end
             if _slack(change, old, new, gap, 0)[0] < gap:
                 break
-            change = _joined(upward.pop(), change.moved(-gap))
-        upward.append(change)
-    result: list[LineChange] = []
-    while upward:
-        change = upward.pop()
-        while result:
-            following = result[-1]
-            gap = following.before_start - change.before_end
-            if _slack(change, old, new, 0, gap)[1] < gap:
-                break
-            change = _joined(change.moved(gap), result.pop())
-        above = change.before_start - upward[-1].before_end - 1 if upward else change.before_start
-        below = (result[-1].before_start if result else len(old)) - change.before_end
-        result.append(_best_place(change, old, new, above, below))
-    return result[::-1]
-
-
-def _joined(first: LineChange, second: LineChange) -> LineChange:
-    return LineChange(first.before_start, second.before_end, first.after_start, second.after_end)
+            above = joined.pop()
+            change = LineChange(above.before_start, change.before_end - gap, above.after_start, change.after_end - gap)
+        joined.append(change)
+    placed: list[LineChange] = []
+    for change, following in zip(joined, [*joined, None][1:], strict=True):
+        room_above = change.before_start - (placed[-1].before_end + 1 if placed else 0)
+        room_below = (following.before_start - 1 if following else len(old)) - change.before_end
+        placed.append(_best_place(change, old, new, room_above, room_below))
+    return placed
 
 
 def _slack(change: LineChange, old: Sequence[bytes], new: Sequence[bytes], above: int, below: int) -> tuple[int, int]:

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 
 from refactor_tool.model import UsageError
 
-#: Characters that have no place in a header, a message or a line for people.
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+#: Characters that have no place in a header, a message or a line for people: controls, what turns the direction
+#: of writing, lone surrogates.
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from refactor_tool.model import (
     Snapshot,
     Step,
 )
+from refactor_tool.report.document import tally
 from refactor_tool.report.mail import CONTROL, Envelope, Identity, filled
 
 DEFAULT_AUTHOR = "refactor-tool <refactor-tool@localhost>"
@@ -51,7 +52,7 @@ def series(
     Raises `UsageError` for a malformed identity, and `CodemodError` for text that `git am` would not give
     back or that would close an issue.
     """
-    sender = Identity.parse(author or DEFAULT_AUTHOR, "author")
+    sender = Identity.parse(DEFAULT_AUTHOR if author is None else author, "author")
     messages = [message(step, signoff) for step in plan.steps]
     if not messages:
         return ()
@@ -199,7 +200,9 @@ _WIDTH = 72
 
 
 def _diffstat(diffs: Sequence[_Diff]) -> Iterator[str]:
-    """Yield the lines of `git diff --stat --summary`; there is at least one file."""
+    """Yield the lines of `git diff --stat --summary`."""
+    if not diffs:
+        return
     most = max(diff.added + diff.removed for diff in diffs)
     digits = len(str(most))
     room = _WIDTH - digits - 6
@@ -236,22 +239,18 @@ def _shortened(name: str, width: int) -> str:
 
 
 def _bar(added: int, removed: int, width: int, most: int) -> str:
-    """Draw the changes of one file; the longest file fills the width where there are more lines than columns."""
-    if width <= most:
+    """Draw the changes of one file so that `most` lines fill the width; no side that changes vanishes."""
 
-        def scaled(lines: int) -> int:
-            return 1 + lines * (width - 1) // most if lines else 0
+    def scaled(lines: int) -> int:
+        return 1 + lines * (width - 1) // most if lines else 0
 
-        total = scaled(added + removed)
-        if total < 2 and added and removed:
-            total = 2
-        if added < removed:
-            added = scaled(added)
-            removed = total - added
-        else:
-            removed = scaled(removed)
-            added = total - removed
-    return "+" * added + "-" * removed
+    total = scaled(added + removed)
+    if added and removed:
+        total = max(total, 2)
+    less = scaled(min(added, removed))
+    if added < removed:
+        return "+" * less + "-" * (total - less)
+    return "+" * (total - less) + "-" * less
 
 
 def _count(number: int, noun: str, plural: str = "") -> str:
@@ -282,7 +281,7 @@ def _cover(envelope: Envelope, plan: Plan, parts: Sequence[_Part], subject: str 
     overall = _diffs(_overall(plan.steps))
     text = "\n".join("".join(f"{line}\n" for line in section) for section in sections if section)
     text += "".join((f"\n{envelope.sender.name} ({len(plan.steps)}):\n", *(f"{line}\n" for line in shortlog), "\n"))
-    text += "".join((*_diffstat(overall), "\n")) if overall else ""
+    text += "".join((*_diffstat(overall), "\n"))
     if plan.base.commit:
         text += f"\nbase-commit: {plan.base.commit}\n"
     return envelope.mail(0, title, text)
@@ -319,12 +318,12 @@ def _opening(plan: Plan) -> list[str]:
     base = f"commit {plan.base.commit}" if plan.base.commit else "a tree that is no commit"
     label = f" ({_plain(plan.base.label)})" if plan.base.source == "ref" else ""
     era = f", era {_plain(plan.era)}" if plan.era else ""
-    verdicts = [finding.verdict for finding in plan.findings]
-    rewritten, manual, left = (sum(isinstance(v, kind) for v in verdicts) for kind in (Rewrite, Manual, Leave))
     lines = _wrapped(f"{_count(len(plan.steps), 'patch', 'patches')} on {base}{label}{era}.")
-    lines += _wrapped(
-        f"{_count(len(verdicts), 'site')} seen: {rewritten} rewritten, {manual} for a person, {left} left alone."
-    )
+    counts = tally(plan)
+    said = f"{counts.rewrite} rewritten, {counts.manual} for a person, {counts.leave} left alone"
+    said += f", {counts.unclassified} unclassified" if counts.unclassified else ""
+    said += f", {_count(counts.hazards, 'hazard')}" if counts.hazards else ""
+    lines += _wrapped(f"{_count(counts.sites, 'site')} seen: {said}.")
     return lines + _wrapped("`git am` takes the numbered patches, not this letter.")
 
 
@@ -365,7 +364,7 @@ def _first_looks(parts: Sequence[_Part], plan: Plan) -> list[str]:
     items = [f"{diff} in patch {number}" for _, number, diff in ranked[:_LOOKS]]
     if manual := sum(isinstance(finding.verdict, Manual) for finding in plan.findings):
         items.append(f"{_count(manual, 'place')} for a person, listed below")
-    return _section("What to look at first (the largest changes in new files and at sites, tests aside)", items)
+    return _section("What to look at first (new files and sites, largest first, no tests)", items)
 
 
 def _by_hand(plan: Plan, places: _Places) -> list[str]:
@@ -374,8 +373,8 @@ def _by_hand(plan: Plan, places: _Places) -> list[str]:
         if isinstance(finding.verdict, Manual):
             place = places.name(finding.path, [places.line(finding.path, finding.span.start)])
             where = f"{place} in {_plain(finding.function)}" if finding.function else place
-            todo = f" To do: {_plain(finding.verdict.instruction)}" if finding.verdict.instruction else ""
-            items.append(f"{where}: {_plain(finding.verdict.reason)}{todo}")
+            reason, todo = _plain(finding.verdict.reason), _plain(finding.verdict.instruction)
+            items.append(f"{where}: {reason.rstrip('.')}. To do: {todo}" if todo else f"{where}: {reason}")
     return _section("What needs a hand", items)
 
 
