@@ -348,7 +348,7 @@ class FuncDecl:
     """A function or method. `doc` is its doc comment; `signature` runs from `func` to before the body.
 
     `title` is the name as Go writes it: `run`, `(*Embedded).Kubelet`. `body` is None for a declaration
-    without one and, in a file's skeleton (`GoFile.decls`), always: ask `Tree.function`.
+    without one, and in whatever `Tree` gives out but `Tree.function`.
     """
 
     span: Span
@@ -421,7 +421,7 @@ class ImportSpec:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GoFile:
-    """The skeleton of one file: everything at file level, no function bodies.
+    """What one file is.
 
     `constraint` is the text of `//go:build` (or the joined `// +build` lines), without the marker; `goos` what the
     file name implies; `generated` as Go's own convention says; `crlf` where lines end in CRLF.
@@ -430,8 +430,6 @@ class GoFile:
     path: str
     package: str
     imports: tuple[ImportSpec, ...]
-    import_decl: Span | None
-    decls: tuple[Decl, ...]
     constraint: str
     goos: str
     generated: bool

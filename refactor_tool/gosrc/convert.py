@@ -51,18 +51,18 @@ class Converter:
 
     # --- declarations -----------------------------------------------------------------------------
 
-    def decls(self, node: Node, doc: Span | None) -> Iterator[ast.Decl]:
-        """Yield the declarations of one top-level node; nothing for imports and the package clause."""
+    def decl(self, node: Node, doc: Span | None) -> ast.Decl:
+        """Return a declaration at file level: a function without its body, one type, or all of a `var` or `const`."""
         match node.type:
             case "function_declaration" | "method_declaration":
-                yield self.func(node, doc, with_body=False)
+                return self.func(node, doc, with_body=False)
             case "type_declaration":
-                specs = [child for child in node.named_children if child.type in ("type_spec", "type_alias")]
-                for spec in specs:
-                    span = _span(node) if len(specs) == 1 else _span(spec)
-                    yield self._type_spec(spec, span, doc if len(specs) == 1 else doc_of(spec))
-            case "var_declaration" | "const_declaration":
-                yield self._var_decl(node, doc)
+                spec = next(child for child in node.named_children if child.type in ("type_spec", "type_alias"))
+                return self._type_spec(spec, _span(node), doc)
+            case "type_spec" | "type_alias":
+                return self._type_spec(node, _span(node), doc)
+            case _:
+                return self._var_decl(node, doc)
 
     def func(self, node: Node, doc: Span | None, *, with_body: bool) -> ast.FuncDecl:
         name = _field(node, "name")

@@ -82,22 +82,21 @@ class _Row:
 def add_fields(tree: Tree, path: str, struct: ast.StructType, fields: Sequence[tuple[str, str]]) -> tuple[Edit, ...]:
     """Return the edits that add `name type` fields after the last field of a struct, aligned as gofmt does."""
     data = tree.data(path)
+    newline = b"\r\n" if tree.file(path).crlf else b"\n"
     rows = _field_rows(data, struct)
     if not rows:
         at = struct.span.end - 1
-        newline = "\r\n" if tree.file(path).crlf else "\n"
-        indent = tree.indent(path, struct.span.start)
-        text = "".join(f"{indent}\t{name} {type_}{newline}" for name, type_ in _padded(fields))
+        outer = tree.indent(path, struct.span.start).encode()
+        text = b"".join(outer + f"\t{name} {type_}".encode() + newline for name, type_ in _padded(fields))
         if data[:at].rstrip(b" \t").endswith(b"\n"):
-            return (Edit(path, insert_before_line(tree, path, at), text.encode()),)
-        return (Edit(path, Span(at, at), f"{newline}{text}{indent}".encode()),)
+            return (Edit(path, insert_before_line(tree, path, at), text),)
+        return (Edit(path, Span(at, at), newline + text + outer),)
     section = _last_section(data, rows)
     added = [_Row(None, (name.encode(), type_.encode()), Span(0, 0)) for name, type_ in fields]
     realign = _is_aligned(data, section)
     edits = list(_realigned(path, data, section, [*section, *added])) if realign else []
     widths = _widths([*section, *added]) if realign else [[len(row.texts[0])] for row in [*section, *added]]
     indent = tree.indent(path, section[-1].line.start).encode()
-    newline = b"\r\n" if tree.file(path).crlf else b"\n"
     lines = b""
     for row, width in zip(added, widths[len(section) :], strict=True):
         lines += indent + row.texts[0].ljust(width[0]) + b" " + row.texts[1] + newline
@@ -255,7 +254,7 @@ def settle_imports(
     shares most of their path, as goimports does.
     """
     parsed = cache.parse_once(after)
-    for spec in _specs(parsed):
+    for spec in parsed.imports():
         if spec.name in (".", "_") or before is None or is_package_used(parsed, spec.local):
             continue
         if is_package_used(cache.parse_once(before), spec.local):
@@ -263,16 +262,10 @@ def settle_imports(
             after = _without_empty_group(after[: lines.start] + after[lines.end :], lines.start)
             return settle_imports(cache, before, after, needs)
     for path, alias in sorted(needs, key=lambda need: (need[0], need[1] or "")):
-        if not any(spec.path == path and spec.name == alias for spec in _specs(parsed)):
+        if not any(spec.path == path and spec.name == alias for spec in parsed.imports()):
             after = _with_import(parsed, path, alias)
             parsed = cache.parse_once(after)
     return after
-
-
-def _specs(parsed: Parsed) -> tuple[ast.ImportSpec, ...]:
-    from refactor_tool.gosrc.parse import skeleton
-
-    return skeleton("", parsed).imports
 
 
 def _without_empty_group(data: bytes, at: int) -> bytes:
@@ -290,7 +283,7 @@ def _with_import(parsed: Parsed, path: str, alias: str | None) -> bytes:
     data = parsed.data
     newline = b"\r\n" if b"\r\n" in data[:4096] else b"\n"
     line = (f'{alias} "{path}"' if alias else f'"{path}"').encode()
-    specs = [spec for spec in _specs(parsed) if spec.path != "C"]
+    specs = [spec for spec in parsed.imports() if spec.path != "C"]
     grouped = [spec for spec in specs if data[whole_lines(data, spec.span).start : spec.span.start].strip() == b""]
     if not grouped and specs:  # `import "x"` on lines of their own
         after = [spec for spec in specs if spec.path > path]

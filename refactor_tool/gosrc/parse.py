@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _GENERATED = re.compile(rb"^// Code generated .* DO NOT EDIT\.$", re.MULTILINE)
 _GO_BUILD = re.compile(rb"^//go:build[ \t]+(.*?)\r?$", re.MULTILINE)
 _PLUS_BUILD = re.compile(rb"^// \+build[ \t]+(.*?)\r?$", re.MULTILINE)
+_RECEIVER = re.compile(r"(\w+)\s*(?:\[[^\]]*\])?\s*\)+\Z")
 _GOOS = (
     "aix android darwin dragonfly freebsd hurd illumos ios js linux nacl netbsd openbsd"
     " plan9 solaris wasip1 windows zos"
@@ -32,15 +34,52 @@ class SyntaxFault:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
-    """The tree of one blob; only gosrc looks inside."""
+class Head:
+    """What a declaration at file level declares, without the cost of converting it."""
 
-    data: bytes
-    tree: Tree
+    node: Node
+    names: tuple[str, ...]
+    receiver: str
 
     @property
-    def root(self) -> Node:
-        return self.tree.root_node
+    def start(self) -> int:
+        return self.node.start_byte
+
+
+class Parsed:
+    """The tree of one blob and what was worked out from it; only gosrc looks inside."""
+
+    def __init__(self, data: bytes, tree: Tree) -> None:
+        self.data = data
+        self.tree = tree
+        self.root = tree.root_node
+        self._imports: tuple[ast.ImportSpec, ...] | None = None
+        self._heads: tuple[Head, ...] | None = None
+        self._decls: dict[int, ast.Decl] = {}
+
+    def imports(self) -> tuple[ast.ImportSpec, ...]:
+        if self._imports is None:
+            convert = Converter(self.data)
+            nodes = (node for node in self.root.children if node.type == "import_declaration")
+            self._imports = tuple(spec for node in nodes for spec in _import_specs(node, convert))
+        return self._imports
+
+    def heads(self) -> tuple[Head, ...]:
+        """Return the declarations at file level but imports, in order; the specs of a grouped one each."""
+        if self._heads is None:
+            self._heads = tuple(head for node in self.root.children for head in _heads(node))
+        return self._heads
+
+    def decl(self, head: Head) -> ast.Decl:
+        """Return the declaration behind a head, without its body."""
+        known = self._decls.get(head.start)
+        if known is None:
+            known = Converter(self.data).decl(head.node, self.doc(head))
+            self._decls[head.start] = known
+        return known
+
+    def doc(self, head: Head) -> Span | None:
+        return doc_of(head.node)
 
 
 class ParseCache:
@@ -106,28 +145,16 @@ def require_go(path: str, parsed: Parsed) -> None:
 
 
 def skeleton(path: str, parsed: Parsed) -> ast.GoFile:
-    """Return everything at file level, without function bodies."""
+    """Return what a file is, and everything that it imports."""
     data = parsed.data
-    convert = Converter(data)
-    imports: list[ast.ImportSpec] = []
-    import_decl: Span | None = None
-    decls: list[ast.Decl] = []
-    package = ""
-    for node in parsed.root.children:
-        if node.type == "package_clause":
-            package = convert.text(node.named_children[0])
-        elif node.type == "import_declaration":
-            import_decl = import_decl or Span(node.start_byte, node.end_byte)
-            imports.extend(_imports(node, convert))
-        elif node.is_named and node.type != "comment":
-            decls.extend(convert.decls(node, doc_of(node)))
+    clause = next((node for node in parsed.root.children if node.type == "package_clause"), None)
+    head = data[: clause.start_byte] if clause is not None else b""
+    name = clause.named_children[0].text if clause is not None else None
     return ast.GoFile(
         path=path,
-        package=package,
-        imports=tuple(imports),
-        import_decl=import_decl,
-        decls=tuple(decls),
-        constraint=_constraint(_head(parsed)),
+        package=name.decode() if name is not None else "",
+        imports=parsed.imports(),
+        constraint=_constraint(head),
         goos=_file_goos(path),
         generated=_GENERATED.search(data, 0, 4096) is not None,
         test=path.endswith("_test.go"),
@@ -135,7 +162,39 @@ def skeleton(path: str, parsed: Parsed) -> ast.GoFile:
     )
 
 
-def _imports(node: Node, convert: Converter) -> list[ast.ImportSpec]:
+def _heads(node: Node) -> Iterator[Head]:
+    match node.type:
+        case "function_declaration":
+            yield Head(node, (_text(node.child_by_field_name("name")),), "")
+        case "method_declaration":
+            yield Head(node, (_text(node.child_by_field_name("name")),), _receiver(node))
+        case "type_declaration":
+            specs = [child for child in node.named_children if child.type in ("type_spec", "type_alias")]
+            for spec in specs:
+                yield Head(node if len(specs) == 1 else spec, (_text(spec.child_by_field_name("name")),), "")
+        case "var_declaration" | "const_declaration":
+            yield Head(node, tuple(_spec_names(node)), "")
+
+
+def _spec_names(node: Node) -> Iterator[str]:
+    for child in node.named_children:
+        if child.type in ("var_spec_list", "const_spec_list"):
+            yield from _spec_names(child)
+        elif child.type in ("var_spec", "const_spec"):
+            yield from (_text(name) for name in child.children_by_field_name("name") if name.is_named)
+
+
+def _receiver(node: Node) -> str:
+    """Return the name of a method's receiver type, pointer and type parameters taken off."""
+    found = _RECEIVER.search(_text(node.child_by_field_name("receiver")))
+    return found.group(1) if found is not None else ""
+
+
+def _text(node: Node | None) -> str:
+    return node.text.decode("utf-8", "replace") if node is not None and node.text is not None else ""
+
+
+def _import_specs(node: Node, convert: Converter) -> list[ast.ImportSpec]:
     specs: list[Node] = []
     for child in node.named_children:
         if child.type == "import_spec":
@@ -151,14 +210,6 @@ def _imports(node: Node, convert: Converter) -> list[ast.ImportSpec]:
             alias = convert.text(name) if name is not None else None
             out.append(ast.ImportSpec(Span(spec.start_byte, spec.end_byte), text, alias))
     return out
-
-
-def _head(parsed: Parsed) -> bytes:
-    """Return what stands before the package clause."""
-    for node in parsed.root.children:
-        if node.type == "package_clause":
-            return parsed.data[: node.start_byte]
-    return b""
 
 
 def _constraint(head: bytes) -> str:

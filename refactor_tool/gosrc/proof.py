@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from refactor_tool.gosrc import ast
-from refactor_tool.gosrc.layout import _field_rows, _is_aligned, _sections
+from refactor_tool.gosrc.convert import Converter
+from refactor_tool.gosrc.layout import _field_rows, _import_groups, _is_aligned, _sections
 from refactor_tool.gosrc.parse import ParseCache, Parsed, faults
 from refactor_tool.gosrc.scope import names_in_scope
 from refactor_tool.gosrc.tree import Tree, is_package_used
@@ -173,8 +174,6 @@ def _tabs(data: bytes, offset: int) -> int:
 
 
 def _align_faults(parsed: Parsed) -> list[tuple[str, Span]]:
-    from refactor_tool.gosrc.convert import Converter
-
     out = []
     convert = Converter(parsed.data)
     for node in _walk(parsed.root):
@@ -189,10 +188,8 @@ def _align_faults(parsed: Parsed) -> list[tuple[str, Span]]:
 
 
 def _import_faults(parsed: Parsed) -> list[tuple[str, Span]]:
-    from refactor_tool.gosrc.layout import _import_groups, _specs
-
     out = []
-    for group in _import_groups(parsed.data, _specs(parsed)):
+    for group in _import_groups(parsed.data, parsed.imports()):
         paths = [spec.path for spec in group]
         for spec, ordered in zip(group, sorted(paths), strict=True):
             if spec.path != ordered:

@@ -83,6 +83,7 @@ class Tree:
         self.snapshot = snapshot
         self.cache = cache if cache is not None else ParseCache()
         self._files: dict[str, ast.GoFile] = {}
+        self._blobs: dict[str, Parsed] = {}
         self._lines: dict[str, LineIndex] = {}
         self._functions: dict[tuple[str, int, bool], ast.FuncDecl] = {}
         self._found: dict[tuple[bytes, ...], tuple[str, ...]] = {}
@@ -156,7 +157,7 @@ class Tree:
         return self._found[needles]
 
     def file(self, path: str) -> ast.GoFile:
-        """Return a file's skeleton."""
+        """Return what a file is: package, imports, what it is built for."""
         if path not in self._files:
             self._files[path] = skeleton(path, self._parsed(path))
         return self._files[path]
@@ -179,53 +180,63 @@ class Tree:
             return ()
         return self._by_dir.get(package[len(self.module) + 1 :], ())
 
+    def decls(self, path: str) -> Iterator[ast.Decl]:
+        """Yield everything that a file declares at file level, in order, function bodies left out."""
+        parsed = self._parsed(path)
+        return (parsed.decl(head) for head in parsed.heads())
+
     def functions(self, package: str, name: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
         """Return the declarations of a package-level function, one per build variant, without bodies."""
-        return tuple(
-            (path, decl)
-            for path, decl in self._named(package, ast.FuncDecl, b"func " + name.encode())
-            if decl.receiver is None and decl.name == name
-        )
+        return tuple(self._declarations(package, ast.FuncDecl, name, "", b"func " + name.encode()))
 
     def types(self, package: str, name: str) -> tuple[tuple[str, ast.TypeDecl], ...]:
         """Return the declarations of a package-level type."""
         word = name.encode()
-        found = self._named(package, ast.TypeDecl, b"type " + word, b"\n\t" + word)
-        return tuple((path, decl) for path, decl in found if decl.name == name)
+        return tuple(self._declarations(package, ast.TypeDecl, name, "", b"type " + word, b"\n\t" + word))
 
     def variables(self, package: str, name: str) -> tuple[tuple[str, ast.VarDecl, ast.VarSpec], ...]:
         """Return the package-level `var` and `const` specs that declare a name."""
+        needles = [lead + name.encode() for lead in _SPEC_LEADS]
         return tuple(
             (path, decl, spec)
-            for path, decl in self._named(package, ast.VarDecl, *(lead + name.encode() for lead in _SPEC_LEADS))
+            for path, decl in self._declarations(package, ast.VarDecl, name, "", *needles)
             for spec in decl.specs
             if any(ident.name == name for ident in spec.names)
         )
 
     def methods(self, package: str, type_name: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
         """Return the methods declared on a type, in file order, all build variants."""
-        return tuple(
-            (path, decl)
-            for path, decl in self._named(package, ast.FuncDecl, type_name.encode() + b")", type_name.encode() + b"[")
-            if decl.receiver_type == type_name
-        )
+        word = type_name.encode()
+        return tuple(self._declarations(package, ast.FuncDecl, None, type_name, word + b")", word + b"["))
 
     def methods_named(self, name: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
         """Return every method of that name in the tree, on any type."""
-        needle = b") " + name.encode() + b"("
-        return tuple(
-            (path, decl)
-            for path in self.files_with(needle)
-            for decl in self.file(path).decls
-            if isinstance(decl, ast.FuncDecl) and decl.receiver is not None and decl.name == name
-        )
+        out = []
+        for path in self.files_with(b") " + name.encode() + b"("):
+            parsed = self._parsed(path)
+            for head in parsed.heads():
+                if head.receiver and name in head.names:
+                    decl = parsed.decl(head)
+                    if isinstance(decl, ast.FuncDecl):
+                        out.append((path, decl))
+        return tuple(out)
 
-    def _named(self, package: str, kind: type[_D], *needles: bytes) -> Iterator[tuple[str, _D]]:
-        """Yield the declarations of one kind in the files of a package that hold a needle; others are not parsed."""
+    def _declarations(
+        self, package: str, kind: type[_D], name: str | None, receiver: str, *needles: bytes
+    ) -> Iterator[tuple[str, _D]]:
+        """Yield a package's declarations of one kind by name (None for any) and receiver type.
+
+        Files that hold no needle are not parsed, and declarations of other names are not converted.
+        """
         for path in self.package_files(package):
             data = self.data(path)
             if any(needle in data for needle in needles):
-                yield from ((path, decl) for decl in self.file(path).decls if isinstance(decl, kind))
+                parsed = self._parsed(path)
+                for head in parsed.heads():
+                    if head.receiver == receiver and (name is None or name in head.names):
+                        decl = parsed.decl(head)
+                        if isinstance(decl, kind):
+                            yield path, decl
 
     def function(self, path: str, decl: ast.FuncDecl, wanted: Sequence[int] | None = None) -> ast.FuncDecl:
         """Return `decl` with its body: whole, or pruned to the statements that hold a `wanted` offset (sorted)."""
@@ -245,12 +256,16 @@ class Tree:
 
     def decl_at(self, path: str, offset: int) -> ast.Decl | None:
         """Return the declaration that holds a byte, doc comment included."""
-        decls = self.file(path).decls
-        at = (
-            bisect_right(decls, offset, key=lambda decl: decl.doc.start if decl.doc is not None else decl.span.start)
-            - 1
-        )
-        return decls[at] if at >= 0 and offset < decls[at].span.end else None
+        parsed = self._parsed(path)
+        heads = parsed.heads()
+        at = bisect_right(heads, offset, key=lambda head: head.start)
+        if at and offset < heads[at - 1].node.end_byte:
+            return parsed.decl(heads[at - 1])
+        if at < len(heads):
+            doc = parsed.doc(heads[at])
+            if doc is not None and doc.start <= offset:
+                return parsed.decl(heads[at])
+        return None
 
     def title_at(self, path: str, offset: int) -> str:
         """Return how a finding names its place: `run`, `(*Embedded).Kubelet`, `type Executor`, or ""."""
@@ -392,14 +407,14 @@ class Tree:
         return self._resolve_global(path, name)
 
     def _resolve_global(self, path: str, name: str) -> ast.Object:
-        file = self.file(path)
-        for spec in file.imports:
+        imports = self._parsed(path).imports()
+        for spec in imports:
             if spec.name not in (".", "_") and self._import_name(spec) == name:
                 return ast.PackageName(spec.path)
         package = self.package_of(path)
         if self._declares(package, name):
             return ast.PackageObject(package, name)
-        for spec in file.imports:
+        for spec in imports:
             if spec.name == "." and self._declares(spec.path, name):
                 return ast.PackageObject(spec.path, name)
         return ast.UnknownObject(name)
@@ -624,7 +639,7 @@ class Tree:
     def _is_checked(self, owner: tuple[str, str], package: str, name: str) -> bool:
         """Tell whether the owner's package says `var _ Executor = &T{}`."""
         for path in self.package_files(owner[0]):
-            for decl in self.file(path).decls if name.encode() in self.data(path) else ():
+            for decl in self.decls(path) if name.encode() in self.data(path) else ():
                 if isinstance(decl, ast.VarDecl):
                     for spec in decl.specs:
                         if spec.type is None or len(spec.values) != 1:
@@ -743,10 +758,12 @@ class Tree:
     # --- inside -----------------------------------------------------------------------------------
 
     def _parsed(self, path: str) -> Parsed:
-        file = self.snapshot.files[path]
-        parsed = self.cache.parse(file.oid, file.data)
-        if path not in self._files:
+        parsed = self._blobs.get(path)
+        if parsed is None:
+            file = self.snapshot.files[path]
+            parsed = self.cache.parse(file.oid, file.data)
             require_go(path, parsed)
+            self._blobs[path] = parsed
         return parsed
 
     def _node(self, path: str, span: Span) -> Node:
