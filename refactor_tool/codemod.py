@@ -41,6 +41,10 @@ class Template:
     name: str
     params: tuple[str, ...] = ()
 
+    def filled(self, values: Mapping[str, str], indent: str = "", *, lines: bool = False) -> Fragment:
+        """Return the fragment with the parameters taken from `values`, which may hold others too."""
+        return Fragment(self.name, tuple((param, values[param]) for param in sorted(self.params)), indent, lines)
+
 
 @dataclass(frozen=True, slots=True)
 class Anchor:

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from refactor_tool.codemod import Codemod
+from refactor_tool.codemods import surface_readyz_errors
 
-SUITE: tuple[Codemod, ...] = ()
+SUITE: tuple[Codemod, ...] = (surface_readyz_errors.CODEMOD,)

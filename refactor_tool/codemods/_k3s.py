@@ -28,6 +28,13 @@ def package(tree: Tree, folder: str) -> str:
     return f"{tree.module}/{folder}"
 
 
+def declares(tree: Tree, folder_package: str, name: str) -> bool:
+    """Tell whether a package declares a name at file level, in any of its files, tests included."""
+    return bool(
+        tree.functions(folder_package, name) or tree.types(folder_package, name) or tree.variables(folder_package, name)
+    )
+
+
 def site(
     tree: Tree,
     codemod: str,

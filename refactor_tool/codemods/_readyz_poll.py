@@ -1,0 +1,229 @@
+"""Recognise `WaitForAPIServerReady` as k3s had it: the set-up of a client, then a poll of it that keeps the last error.
+
+The codemod carries the set-up over, so a statement more is welcome there. It replaces the poll, so every part of that
+has to be one whose meaning is known: nothing that somebody added gets lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from refactor_tool.gosrc import ast, layout
+from refactor_tool.gosrc.tree import Tree
+from refactor_tool.gosrc.walk import Node, walk
+from refactor_tool.model import Span
+
+#: The polls that are known, and what stands between the timeout and the check.
+POLLS = {"PollUntilContextTimeout": ("true",), "PollImmediateWithContext": ()}
+_WAIT = "k8s.io/apimachinery/pkg/util/wait"
+_REST = "k8s.io/client-go/rest"
+_LOGRUS = "github.com/sirupsen/logrus"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyzPoll:
+    """The parts of the function: names of its parameters and locals, and the statements between which it is cut."""
+
+    ctx: str
+    kubeconfig: str
+    timeout: str
+    err: str
+    config: str
+    client: str
+    poll: str
+    interval: str
+    body: Span
+    last_error: Span
+    no_config: ast.If
+    no_client: ast.If
+
+
+def recognise(tree: Tree, path: str, decl: ast.FuncDecl) -> ReadyzPoll | str:
+    """Return the parts of a function, or what about it is not known, with its text. `decl` must have its body."""
+    params = [(ident.name, tree.text(path, param.type.span)) for param in decl.params for ident in param.names]
+    match params, decl.results:
+        case [(ctx, _), (kubeconfig, "string"), (timeout, _)], (ast.Param(names=(), type=ast.Ident(name="error")),):
+            pass
+        case _:
+            return (
+                f"{decl.name} does not take a context, a kubeconfig and a timeout: {_text(tree, path, decl.signature)}"
+            )
+    match decl.body:
+        case ast.Block(
+            stmts=(
+                ast.VarStmt(specs=(ast.VarSpec(names=(ast.Ident(name=last),), values=()),)) as last_error,
+                ast.Assign(lhs=(ast.Ident(name=config), ast.Ident(name=err)), op=":=", rhs=(ast.Call(),)) as configured,
+                ast.If() as no_config,
+                *setup,
+                ast.Assign(lhs=(ast.Ident(name=client), ast.Ident()), op=":=", rhs=(ast.Call() as create,)) as created,
+                ast.If() as no_client,
+                ast.Assign(op="=", rhs=(ast.Call(args=(_, interval, *_, ast.FuncLit() as check)) as poll,)) as polled,
+                ast.If() as failed,
+                ast.Return() as success,
+            )
+        ):
+            pass
+        case _:
+            return f"{decl.name} is not the set-up of a client and a poll of it: {_text(tree, path, decl.span)}"
+    kept = Span(layout.whole_lines(tree.data(path), last_error.span).end, no_client.span.end)
+    for comment in tree.comments_in(path, decl.body.span):
+        if not kept.contains(comment):
+            return f"a comment in the poll of {decl.name} would be lost: {_text(tree, path, comment)}"
+    bound = {ctx, timeout, last}
+    guard = f"if {err} != nil {{ return {err} }}"
+    known: tuple[tuple[ast.Stmt, bool], ...] = (
+        (configured, not _names(configured) & bound),
+        (no_config, _text(tree, path, no_config.span) == guard and _is_spread(tree, path, no_config)),
+        *((stmt, not _names(stmt) & bound and _is_setup(stmt, config)) for stmt in setup),
+        (created, tree.calls(path, create) == ast.PackageObject(_REST, "RESTClientFor")),
+        (no_client, _text(tree, path, no_client.span) == guard and _is_spread(tree, path, no_client)),
+        (polled, _is_poll(tree, path, poll, ctx, timeout) and _is_check(tree, path, check, client, last)),
+        (failed, _is_failure(tree, path, failed, err, last)),
+        (success, _text(tree, path, success.span) == "return nil"),
+    )
+    for stmt, is_known in known:
+        if not is_known:
+            return f"{decl.name} has a statement of a form that is not known: {_text(tree, path, stmt.span)}"
+    return ReadyzPoll(
+        ctx=ctx,
+        kubeconfig=kubeconfig,
+        timeout=timeout,
+        err=err,
+        config=config,
+        client=client,
+        poll=_called(tree.calls(path, poll)),
+        interval=_spaced(tree, path, interval),
+        body=decl.body.span,
+        last_error=last_error.span,
+        no_config=no_config,
+        no_client=no_client,
+    )
+
+
+def _is_setup(stmt: ast.Stmt, config: str) -> bool:
+    """Tell whether a statement can be carried over: it does one thing, and sets no request timeout of its own."""
+    match stmt:
+        case ast.Assign(lhs=(ast.Selector(x=ast.Ident(name=owner), name="Timeout"),)) if owner == config:
+            return False
+        case ast.Assign() | ast.ExprStmt():
+            return True
+        case _:
+            return False
+
+
+def _is_poll(tree: Tree, path: str, poll: ast.Call, ctx: str, timeout: str) -> bool:
+    match tree.calls(path, poll):
+        case ast.PackageObject(package="k8s.io/apimachinery/pkg/util/wait", name=name) if name in POLLS:
+            first, interval, *others = poll.args[:-1]
+            texts = [tree.text(path, arg.span) for arg in (first, *others)]
+            return texts == [ctx, timeout, *POLLS[name]] and _is_constant(tree, path, interval)
+        case _:
+            return False
+
+
+def _is_check(tree: Tree, path: str, check: ast.FuncLit, client: str, last: str) -> bool:
+    """Know the check: one request, whose error or status is kept as the last error."""
+    match check:
+        case ast.FuncLit(
+            params=(ast.Param(names=(ast.Ident(name=ctx),)),),
+            body=ast.Block(
+                stmts=(
+                    ast.Assign(lhs=(ast.Ident(name=status),), op=":=") as unknown,
+                    ast.Assign(lhs=(ast.Ident(name=result),), op=":=") as request,
+                    ast.If(
+                        init=ast.Assign(lhs=(ast.Ident(name=error),)) as asked,
+                        then=ast.Block(stmts=(ast.Assign(lhs=(kept,), op="="), no)),
+                        else_=None,
+                    ) as errs,
+                    ast.If(
+                        init=None,
+                        cond=ast.Binary(op="!=", x=ast.Ident(name=tested), y=ok),
+                        then=ast.Block(
+                            stmts=(
+                                ast.Assign(lhs=(ast.Ident(), ast.Ident(name="_"))) as reply,
+                                ast.Assign(lhs=(kept_too,), op="="),
+                                ast.ExprStmt(x=ast.Call() as log),
+                                no_too,
+                            )
+                        ),
+                        else_=None,
+                    ),
+                    yes,
+                )
+            ),
+        ):
+            asks = f'{client}.Get().AbsPath("/readyz").Do({ctx}).StatusCode(&{status})'
+            texts = (
+                (unknown, f"{status} := 0"),
+                (request, f"{result} := {asks}"),
+                (asked, f"{error} := {result}.Error()"),
+                (errs.cond, f"{error} != nil"),
+                (kept, last),
+                (no, "return false, nil"),
+                (reply.rhs[0], f"{result}.Raw()"),
+                (kept_too, last),
+                (no_too, "return false, nil"),
+                (yes, "return true, nil"),
+            )
+            return (
+                all(_text(tree, path, node.span) == text for node, text in texts)
+                and tested == status
+                and tree.resolve(path, ok) == ast.PackageObject("net/http", "StatusOK")
+                and _package_of(tree.calls(path, log)) == _LOGRUS
+            )
+        case _:
+            return False
+
+
+def _is_failure(tree: Tree, path: str, stmt: ast.If, err: str, last: str) -> bool:
+    """Know `if err != nil { return merr.NewErrors(err, lastErr) }`."""
+    match stmt:
+        case ast.If(
+            init=None, then=ast.Block(stmts=(ast.Return(values=(ast.Call(args=(first, second)) as join,)),)), else_=None
+        ):
+            texts = [_text(tree, path, node.span) for node in (stmt.cond, first, second)]
+            return texts == [f"{err} != nil", err, last] and _package_of(tree.calls(path, join)).endswith("/merr")
+        case _:
+            return False
+
+
+def _is_spread(tree: Tree, path: str, guard: ast.If) -> bool:
+    """Tell whether the one statement of a block has a line of its own."""
+    stmt = guard.then.stmts[0]
+    return tree.line_text(path, stmt.span.start) == tree.text(path, stmt.span)
+
+
+def _is_constant(tree: Tree, path: str, expr: ast.Expr) -> bool:
+    """Tell whether an interval can be said outside the function: no locals, and no more than one operator."""
+    match expr:
+        case ast.Binary(x=x, y=y):
+            return all(not isinstance(side, ast.Binary) and _is_constant(tree, path, side) for side in (x, y))
+        case _:
+            idents = (node for node in walk(expr) if isinstance(node, ast.Ident))
+            return not any(isinstance(tree.resolve(path, ident), ast.LocalObject) for ident in idents)
+
+
+def _spaced(tree: Tree, path: str, expr: ast.Expr) -> str:
+    """Return an interval as gofmt writes it where it stands alone: with blanks around its operator."""
+    match expr:
+        case ast.Binary(x=x, op=op, y=y):
+            return f"{tree.text(path, x.span)} {op} {tree.text(path, y.span)}"
+        case _:
+            return tree.text(path, expr.span)
+
+
+def _names(node: Node) -> set[str]:
+    return {found.name for found in walk(node) if isinstance(found, ast.Ident)}
+
+
+def _called(found: ast.Object) -> str:
+    return found.name if isinstance(found, ast.PackageObject) else ""
+
+
+def _package_of(found: ast.Object) -> str:
+    return found.package if isinstance(found, ast.PackageObject) else ""
+
+
+def _text(tree: Tree, path: str, span: Span) -> str:
+    """Return the text of a place with its white space made even."""
+    return " ".join(tree.text(path, span).split())
