@@ -1,0 +1,104 @@
+"""Write what the tool was asked to write, all of it or nothing, and never into a repository's own files.
+
+An output folder may lie anywhere else, in the examined checkout too where the user named it there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from refactor_tool.model import EnvironmentFailure, UsageError
+from refactor_tool.world.place import inside_git_dir
+from refactor_tool.world.transaction import Write, replace_files, unbroken
+
+MARKER = "plan.json"
+
+
+def write_dir(out: Path, files: Mapping[str, bytes], *, force: bool) -> None:
+    """Make `files` (names below `out`, POSIX) the output in the folder `out`, which is made where it is missing.
+
+    An earlier output of ours, known by its plan.json, is replaced: its patches go, whatever else lies there stays.
+    With `force` that is so for any folder, but only files of the same names are touched. Raises UsageError for another
+    folder that is not empty, EnvironmentFailure where the disk refuses.
+    """
+    _refuse_git(out)
+    writes: dict[str, Write | None] = {name: Write(data) for name, data in files.items()}
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out}: a file, not a folder", "name another folder")
+    with _told(out):
+        inside = sorted(os.listdir(out)) if out.exists() else []
+        earlier = _is_ours(out)
+    if not inside:
+        _make(out, writes)
+        return
+    if not earlier and not force:
+        raise UsageError(f"{out}: not empty, and not an earlier output", "name another folder, or use --force")
+    stale = [name for name in inside if earlier and _PATCH.fullmatch(name) and name not in files]
+    replace_files(out, writes | dict.fromkeys(stale))
+
+
+def write_file_atomic(path: Path, data: bytes) -> None:
+    """Make `data` the content of the file at `path`; its folder must exist. A device or a pipe is written as it is.
+
+    Raises UsageError where no file can be, EnvironmentFailure where the disk refuses.
+    """
+    target = path.resolve()
+    _refuse_git(target)
+    if target.is_dir() or not target.parent.is_dir():
+        what = "a folder, not a file" if target.is_dir() else f"there is no folder {path.parent}"
+        raise UsageError(f"{path}: {what}", "name a file in a folder that exists")
+    if target.exists() and not target.is_file():
+        with _told(path):
+            target.write_bytes(data)
+        return
+    replace_files(target.parent, {target.name: Write(data)})
+
+
+_PATCH = re.compile(r"\d{4,}-.*\.patch", re.DOTALL)
+
+
+def _is_ours(out: Path) -> bool:
+    marker = out / MARKER
+    if not marker.is_file():
+        return False
+    with marker.open("rb") as file:
+        return b'"refactor-tool/' in file.read(256)
+
+
+def _make(out: Path, writes: Mapping[str, Write | None]) -> None:
+    """Make the folder whole under another name and rename it, so that it is never seen half full."""
+    target = out.resolve()
+    stage = target.parent / f".{target.name}.{os.urandom(6).hex()}"
+    made = [folder for folder in target.parents if not folder.exists()]
+    with unbroken() as stop_if_asked:
+        try:
+            with _told(out):
+                stage.mkdir(parents=True)
+                replace_files(stage, writes)
+                stop_if_asked()
+                os.rename(stage, target)
+        except BaseException:
+            import shutil
+
+            shutil.rmtree(stage, ignore_errors=True)
+            for folder in made:
+                with suppress(OSError):
+                    folder.rmdir()
+            raise
+
+
+@contextmanager
+def _told(out: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise EnvironmentFailure(f"{out}: cannot be written: {error.strerror}", "nothing was written") from None
+
+
+def _refuse_git(out: Path) -> None:
+    if inside_git_dir(out):
+        raise UsageError(f"{out}: inside a git repository's own files", "name a folder outside .git")

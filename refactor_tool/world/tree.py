@@ -1,0 +1,198 @@
+"""Read a snapshot from a work tree, a plain folder or a git ref.
+
+What belongs to it: Go source and `go.mod` of the module the user stands in, tests and all build tags included. That is
+the nearest folder with a `go.mod`, from PATH upwards to the top of the repository; where there is none, the whole
+repository, so that `scan pkg/util` still sees who calls it. A folder that git ignores is read as a plain folder.
+What is seen and left out (links, submodules, nested repositories, `vendor`) is in `Snapshot.skipped` with its reason.
+A file that a sparse checkout hides is read from the index: it is part of the tree all the same.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from refactor_tool.model import EnvironmentFailure, File, NothingScanned, Skipped, Snapshot, ToolError
+from refactor_tool.world.disk import Disk, Listed, list_folder, list_worktree
+from refactor_tool.world.git import Git
+from refactor_tool.world.objects import FOLDER, LINK, SUBMODULE, Commit, Entry, Objects, is_source
+from refactor_tool.world.place import Place, locate
+
+
+def read_tree(path: Path | None = None) -> Snapshot:
+    """Read the files as they lie in the work tree or folder at `path`; in a bare repository the tree of its HEAD.
+
+    `commit` is the one the work tree stands on, uncommitted edits notwithstanding. Raises UsageError for a missing
+    path, NothingScanned where no Go file is, Unparsable for a file that may not be read, EnvironmentFailure where git
+    cannot answer.
+    """
+    place = locate(path)
+    if place.kind == "bare":
+        return read_ref(path, "HEAD")
+    if place.kind == "worktree":
+        git = Git.at(place)
+        listing = list_worktree(git)
+        if not place.below or any(listed.entry.path.startswith(f"{place.below}/") for listed in listing):
+            return _work_tree(git, listing, place)
+    folder = place.root / place.below
+    files, skipped, _ = _from_disk(Disk(folder), {entry.path: Listed(entry) for entry in list_folder(folder)})
+    return _snapshot(place, files, skipped)
+
+
+def read_ref(path: Path | None, ref: str) -> Snapshot:
+    """Read the tree of `ref` from the object database; nothing in the repository changes.
+
+    Raises EnvironmentFailure for an unknown ref or missing objects, NothingScanned where no Go file is.
+    """
+    (snapshot,) = read_many(path, (ref,))
+    return snapshot
+
+
+def read_many(path: Path | None, refs: Iterable[str]) -> Iterator[Snapshot]:
+    """Yield the tree of each ref, in order; raises as `read_ref` does at the first that cannot be read."""
+    for _, result in read_each(path, refs):
+        if isinstance(result, ToolError):
+            raise result
+        yield result
+
+
+def read_each(path: Path | None, refs: Iterable[str]) -> Iterator[tuple[str, Snapshot | ToolError]]:
+    """Yield each ref with its tree, or with why it cannot be read, which does not stop the others.
+
+    One process for all. A file that a snapshot shares with the one before is the same object; no more than these two
+    are held, so related refs are best asked for in a row.
+    """
+    place = locate(path)
+    known: dict[tuple[str, str], File] = {}
+    with Objects(Git.at(place)) as objects:
+        for ref in refs:
+            try:
+                snapshot = _ref(objects, place, ref, known)
+            except ToolError as error:
+                yield ref, error
+                continue
+            known = {(file.oid, file.mode): file for file in snapshot.files.values()}
+            yield ref, snapshot
+
+
+def module_prefix(paths: Iterable[str], below: str) -> str:
+    """Return the folder of the nearest `go.mod` from `below` upwards, with a slash; "" for the whole tree.
+
+    `paths` are those of the repository; applying a plan puts the same prefix before the plan's paths.
+    """
+    folder = below
+    modules = {path[: -len("go.mod")] for path in paths if path == "go.mod" or path.endswith("/go.mod")}
+    while folder and f"{folder}/" not in modules:
+        folder = folder.rpartition("/")[0]
+    return f"{folder}/" if folder else ""
+
+
+# --- from the object database -------------------------------------------------------------------------
+
+
+def _ref(objects: Objects, place: Place, ref: str, known: Mapping[tuple[str, str], File]) -> Snapshot:
+    commit = objects.commit(ref)
+    entries = list(objects.entries(commit.tree))
+    prefix = module_prefix((entry.path for entry in entries), place.below)
+    below = {entry.path[len(prefix) :]: entry for entry in entries if entry.path.startswith(prefix)}
+    unknown = (entry.oid for entry in below.values() if _is_file(entry) and (entry.oid, entry.mode) not in known)
+    links = (entry.oid for entry in below.values() if entry.mode == LINK)
+    data = dict(objects.blobs(dict.fromkeys((*unknown, *links))))
+    files, skipped = {}, []
+    for path, entry in below.items():
+        if _is_file(entry):
+            files[path] = known.get((entry.oid, entry.mode)) or File(data[entry.oid], entry.oid, entry.mode)
+        else:
+            target = data[entry.oid].decode("utf-8", "surrogateescape") if entry.mode == LINK else None
+            skipped.append(Skipped(path, _reason(path, entry.mode, target)))
+    return _snapshot(place, files, skipped, ref, commit)
+
+
+def _is_file(entry: Entry) -> bool:
+    return entry.mode in ("100644", "100755")
+
+
+# --- from the disk ------------------------------------------------------------------------------------
+
+
+def _work_tree(git: Git, listing: Sequence[Listed], place: Place) -> Snapshot:
+    prefix = module_prefix((listed.entry.path for listed in listing), place.below)
+    files, skipped, hidden = _from_disk(Disk(git.root / prefix), _relevant(listing, prefix))
+    with Objects(git) as objects:
+        data = dict(objects.blobs(dict.fromkeys(entry.oid for entry in hidden.values())))
+        files |= {path: File(data[entry.oid], entry.oid, entry.mode) for path, entry in hidden.items()}
+        try:
+            commit = objects.commit("HEAD")
+        except EnvironmentFailure:  # nothing is committed yet
+            commit = None
+    snapshot = _snapshot(place, files, skipped)
+    if commit is not None:
+        snapshot = replace(snapshot, commit=commit.oid, committed_at=commit.committed_at)
+    return replace(snapshot, label=prefix.rstrip("/") or ".")
+
+
+def _relevant(listing: Iterable[Listed], prefix: str) -> dict[str, Listed]:
+    """Return what matters below `prefix`, by the path relative to it; all of a `vendor` folder is one entry."""
+    found = {}
+    for listed in listing:
+        if not listed.entry.path.startswith(prefix):
+            continue
+        path = listed.entry.path[len(prefix) :]
+        vendored = f"/{path}".find("/vendor/")
+        if vendored >= 0:
+            folder = path[: vendored + len("vendor")]
+            found[folder] = Listed(Entry(folder, FOLDER, ""))
+        elif is_source(path) or listed.entry.mode in (LINK, SUBMODULE):
+            found[path] = listed
+    return found
+
+
+def _from_disk(disk: Disk, found: Mapping[str, Listed]) -> tuple[dict[str, File], list[Skipped], dict[str, Entry]]:
+    """Return the files that are there, what is left out, and the entries that a sparse checkout hides."""
+    files, skipped, hidden = {}, [], {}
+    for path, listed in found.items():
+        mode = listed.entry.mode
+        read = disk.read(path) if _is_file(listed.entry) else (b"", mode)
+        if read is None:
+            if listed.sparse:
+                hidden[path] = listed.entry
+        elif read[1] in ("100644", "100755"):
+            files[path] = File.of(read[0], mode if listed.entry.oid else read[1])
+        else:
+            skipped.append(Skipped(path, _reason(path, read[1], disk.link(path))))
+    return files, skipped, hidden
+
+
+# --- both ---------------------------------------------------------------------------------------------
+
+
+def _snapshot(
+    place: Place, files: Mapping[str, File], skipped: Iterable[Skipped], ref: str = "", commit: Commit | None = None
+) -> Snapshot:
+    if not any(path.endswith(".go") for path in files):
+        where = f"{place.root / place.below}{f' at {ref}' if ref else ''}"
+        raise NothingScanned(f"{where}: no Go file is there", "give a checkout of k3s, or a ref of one with --ref")
+    ordered = {path: files[path] for path in sorted(files)}
+    aside = tuple(sorted(skipped, key=lambda each: each.path))
+    if commit is None:
+        return Snapshot(ordered, skipped=aside)
+    return Snapshot(ordered, "ref", ref, commit.oid, commit.committed_at, aside)
+
+
+def _reason(path: str, mode: str, target: str | None) -> str:
+    match mode:
+        case "120000":
+            outside = target is not None and posixpath.join(posixpath.dirname(path), target)
+            if outside and (outside.startswith("/") or posixpath.normpath(outside).split("/")[0] == ".."):
+                return "a symbolic link that leaves the tree"
+            return "a symbolic link"
+        case "160000":
+            return "a repository of its own"
+        case "40000":
+            return "vendored copies of other modules"
+        case "special":
+            return "a device, a pipe or a socket"
+        case _:
+            return "a name that no checkout may write"
