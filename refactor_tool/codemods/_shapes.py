@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from refactor_tool.codemod import Template
 from refactor_tool.codemods._k3s import EXECUTOR, UTIL, package
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
-from refactor_tool.gosrc.walk import Function, functions_at, trail
+from refactor_tool.gosrc.walk import Function, functions_at, statement, trail
 from refactor_tool.model import Change, Edit, Fragment, Manual, NeedImport, Rewrite, Span
 
 CONTEXT = ast.PackageObject("context", "Context")
@@ -43,8 +43,19 @@ def context_at(tree: Tree, path: str, decl: ast.FuncDecl, place: Span) -> str | 
                 for ident in param.names:
                     if tree.named_type(tree.type_of_name(path, place.start, ident.name)) == CONTEXT:
                         return ident.name
-    local = isinstance(tree.object_of_name(path, place.start, "ctx"), ast.LocalObject)
-    return "ctx" if local and tree.type_of_name(path, place.start, "ctx") is None else None
+    return "ctx" if _is_made_outside(tree, path, tree.object_of_name(path, place.start, "ctx")) else None
+
+
+def _is_made_outside(tree: Tree, path: str, found: ast.Object) -> bool:
+    """Tell whether a call of unknown type makes a variable, as in `ctx, cancel := context.WithCancel(ctx)`."""
+    if not isinstance(found, ast.LocalObject) or found.kind != "var":
+        return False
+    decl = body_at(tree, path, found.at)
+    match statement(trail(decl, found.at)) if decl is not None else None:
+        case ast.Assign(op=":=", rhs=(ast.Call() as call,)):
+            return not tree.results_of(path, call)
+        case _:
+            return False
 
 
 def names_in(tree: Tree, path: str, span: Span, name: str) -> tuple[Occurrence, ...]:
@@ -71,6 +82,11 @@ def exit_of(function: Function) -> str | None:
 def needs(path: str, *qualifiers: ast.Qualifier) -> tuple[NeedImport, ...]:
     """Return the imports that the qualifiers ask for."""
     return tuple(NeedImport(path, *qualifier.need) for qualifier in qualifiers if qualifier.need is not None)
+
+
+def filled(template: Template, params: Mapping[str, str], indent: str = "", *, lines: bool = False) -> Fragment:
+    """Return the fragment of a template with its parameters; `indent` and `lines` are as `Fragment` has them."""
+    return Fragment(template.name, tuple(sorted(params.items())), indent, lines)
 
 
 def cannot_name(folder: str, what: str) -> Manual:
@@ -249,15 +265,9 @@ def wrapped(tree: Tree, path: str, place: Span, err: str, message: str) -> tuple
 
 def comment_above(tree: Tree, path: str, span: Span) -> Span | None:
     """Return the lines of comment that stand directly above a statement and belong to it."""
-    data = tree.data(path)
-    start = layout.whole_lines(data, span).start
-    top = start
-    while top:
-        above = data.rfind(b"\n", 0, top - 1) + 1
-        if not data[above:top].lstrip().startswith(b"//"):
-            break
-        top = above
-    return Span(top, start) if top < start else None
+    lines = layout.whole_lines(tree.data(path), span)
+    start = layout.with_comment_above(tree.data(path), lines).start
+    return Span(start, lines.start) if start < lines.start else None
 
 
 def is_about_readiness(text: str) -> bool:

@@ -38,6 +38,17 @@ def remove_lines(tree: Tree, path: str, span: Span) -> Edit:
     return Edit(path, Span(start, end), b"")
 
 
+def with_comment_above(data: bytes, lines: Span) -> Span:
+    """Widen whole lines to the lines of `//` comment that stand directly above them."""
+    start = lines.start
+    while start:
+        above = data.rfind(b"\n", 0, start - 1) + 1
+        if not data[above:start].lstrip().startswith(b"//"):
+            break
+        start = above
+    return Span(start, lines.end)
+
+
 def insert_after_line(tree: Tree, path: str, offset: int) -> Span:
     """Return the empty span at the start of the line after the one that holds `offset`."""
     data = tree.data(path)
@@ -110,7 +121,7 @@ def remove_fields(tree: Tree, path: str, struct: ast.StructType, names: Iterable
     gone = set(names)
     rows = _field_rows(data, struct)
     removed = [row for row in rows if row.texts[0].decode() in gone]
-    edits = [remove_lines(tree, path, row.line) for row in removed]
+    edits = [remove_lines(tree, path, with_comment_above(data, row.line)) for row in removed]
     for section in _sections(data, rows):
         kept = [row for row in section if row not in removed]
         if len(kept) < len(section) and kept and _is_aligned(data, section):
