@@ -98,7 +98,7 @@ def scan(
     from refactor_tool.world.console import Progress
 
     with Progress() as progress:
-        plans = [engine.scan(snapshot, SUITE, progress.step) for snapshot in _snapshots(path, ref or [])]
+        plans = [engine.scan(snapshot, SUITE, progress=progress.step) for snapshot in _snapshots(path, ref or [])]
     _write(plans, output, lambda plan: render_scan(plan, _paint()))
 
 

@@ -52,12 +52,20 @@ class Ran:
     problems: tuple[Problem, ...]
 
 
-def scan(snapshot: Snapshot, suite: Sequence[Codemod], progress: Progress | None = None) -> Plan:
+def scan(
+    snapshot: Snapshot,
+    suite: Sequence[Codemod],
+    *,
+    progress: Progress | None = None,
+    cache: ParseCache | None = None,
+) -> Plan:
     """Return every finding of every codemod and of the audit on the snapshot as it is; no steps, nothing rendered.
+
+    With a `cache` blobs that an earlier snapshot had too are not parsed again; it never decides a verdict.
 
     Raises `NothingScanned` where there is no k3s source, and `Unparsable` for a target file that is not Go.
     """
-    tree = _tree(snapshot, ParseCache())
+    tree = _tree(snapshot, cache if cache is not None else ParseCache())
     findings, problems = _survey(tree, suite, progress or _silent)
     return Plan(
         base=snapshot, findings=findings, steps=(), final=snapshot, problems=problems, done=_done(findings, suite)
@@ -72,6 +80,7 @@ def plan(
     skip: Iterable[str] = (),
     keep_going: bool = False,
     progress: Progress | None = None,
+    cache: ParseCache | None = None,
 ) -> Plan:
     """Return the series that moves the snapshot to the end of the campaign, each step proved.
 
@@ -81,7 +90,7 @@ def plan(
     Raises as `scan` does.
     """
     report = progress or _silent
-    cache = ParseCache()
+    cache = cache if cache is not None else ParseCache()
     base = _tree(snapshot, cache)
     findings, found_problems = _survey(base, suite, report)
     tree = base

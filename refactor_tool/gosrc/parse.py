@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -95,6 +95,10 @@ class ParseCache:
             known = Parsed(data, self._make_parser().parse(data))
             self._parsed[oid] = known
         return known
+
+    def keep(self, oids: Set[str]) -> None:
+        """Forget every blob but these, so that memory is bounded by one tree however many are looked at."""
+        self._parsed = {oid: parsed for oid, parsed in self._parsed.items() if oid in oids}
 
     def parse_once(self, data: bytes) -> Parsed:
         """Parse bytes that nobody will ask for again."""
