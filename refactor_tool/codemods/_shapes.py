@@ -97,6 +97,18 @@ def cannot_name(folder: str, what: str) -> Manual:
     )
 
 
+def named(
+    tree: Tree, path: str, offset: int, packages: Mapping[str, str]
+) -> tuple[dict[str, str], tuple[NeedImport, ...]] | Manual:
+    """Return how packages are written at a byte of a file, by the names given to them, and the imports for that."""
+    found = {name: tree.qualify(path, wanted, name, offset) for name, wanted in packages.items()}
+    known = {name: qualifier for name, qualifier in found.items() if qualifier is not None}
+    lacking = next((wanted for name, wanted in packages.items() if name not in known), None)
+    if lacking is not None:
+        return cannot_name(lacking.removeprefix(f"{tree.module}/"), "what is needed by hand")
+    return {name: qualifier.prefix for name, qualifier in known.items()}, needs(path, *known.values())
+
+
 # --- waiting ----------------------------------------------------------------------------------------
 
 
@@ -107,7 +119,8 @@ def ready_chan(tree: Tree, path: str, name: str, place: Span) -> tuple[str, tupl
     """
     decl = tree.function_at(path, place.start)
     if decl is not None and decl.receiver is not None and _is_executor(tree, path, decl.receiver_type):
-        return _asked_of_receiver(tree, path, decl, decl.receiver, name, place)
+        own = receiver(tree, path, decl, place)
+        return own if isinstance(own, Manual) else (f"{own[0]}.{name}()", own[1])
     executor = tree.qualify(path, package(tree, EXECUTOR), "executor", place.start)
     if executor is None:
         return cannot_name(EXECUTOR, f"executor.{name}()")
@@ -119,21 +132,28 @@ def _is_executor(tree: Tree, path: str, type_name: str) -> bool:
     return any((found.package, found.type) == owner for found in tree.implementers(package(tree, EXECUTOR), "Executor"))
 
 
-def _asked_of_receiver(
-    tree: Tree, path: str, decl: ast.FuncDecl, receiver: ast.Param, name: str, place: Span
-) -> tuple[str, tuple[Change, ...]] | Manual:
-    if receiver.names:
-        own = receiver.names[0]
+def receiver(tree: Tree, path: str, decl: ast.FuncDecl, place: Span) -> tuple[str, tuple[Change, ...]] | Manual:
+    """Return the name of a method's receiver at a place, and the changes that give it one where it has none."""
+    if decl.receiver is None:
+        raise ValueError(f"{decl.title} is no method")
+    by_hand = "name the receiver so that it can be used there"
+    if decl.receiver.names:
+        own = decl.receiver.names[0]
         found = tree.object_of_name(path, place.start, own.name)
         if isinstance(found, ast.LocalObject) and found.at == own.span:
-            return f"{own.name}.{name}()", ()
-        return Manual(f"{decl.title} has no receiver that can be named here", f"ask the executor for {name}()")
-    used = (method.receiver for _, method in tree.methods(tree.package_of(path), decl.receiver_type))
-    wanted = next((known.names[0].name for known in used if known is not None and known.names), "e")
+            return own.name, ()
+        return Manual(f"{decl.title} has no receiver that can be named here", by_hand)
+    wanted = receiver_name(tree, tree.package_of(path), decl.receiver_type)
     if names_in(tree, path, decl.span, wanted):
-        return Manual(f"{decl.title} needs a receiver, and {wanted} is taken", f"name it, and ask it for {name}()")
-    at = receiver.type.span.start
-    return f"{wanted}.{name}()", (Edit(path, Span(at, at), f"{wanted} ".encode()),)
+        return Manual(f"{decl.title} needs a receiver, and {wanted} is taken", by_hand)
+    at = decl.receiver.type.span.start
+    return wanted, (Edit(path, Span(at, at), f"{wanted} ".encode()),)
+
+
+def receiver_name(tree: Tree, owner: str, type_name: str) -> str:
+    """Return what the methods of a type call their receiver."""
+    used = (method.receiver for _, method in tree.methods(owner, type_name))
+    return next((known.names[0].name for known in used if known is not None and known.names), "e")
 
 
 def wait_ready(tree: Tree, path: str, receive: Span, ready: str, extra: tuple[Change, ...] = ()) -> Rewrite | Manual:
