@@ -1,0 +1,3 @@
+module refactor-tool/verify
+
+go 1.21
