@@ -29,6 +29,8 @@ class Paint:
 
 def printable(text: str) -> str:
     """Return text from a checkout so that it cannot steer a terminal or break a line."""
+    if text.isprintable():
+        return text
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape", "backslashreplace").decode() for char in text
     )
