@@ -35,6 +35,11 @@ def declares(tree: Tree, folder_package: str, name: str) -> bool:
     )
 
 
+def folder_of(path: str) -> str:
+    """Return the folder of a file, as the names here have it."""
+    return path.rpartition("/")[0]
+
+
 def site(
     tree: Tree,
     codemod: str,
