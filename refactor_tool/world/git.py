@@ -77,6 +77,10 @@ class Git:
 
         return explain(self, err, what)
 
+    def write_blob(self, data: bytes) -> str:
+        """Put a blob into the object database, the bytes as they are, and return its id."""
+        return self.run("hash-object", "-w", "--stdin", stdin=data).decode().strip()
+
     def ref_names(self) -> tuple[str, ...]:
         """Return the short names of all branches, tags and other refs, sorted."""
         names = self.run("for-each-ref", "--format=%(refname:short)").decode("utf-8", "surrogateescape")
@@ -98,6 +102,8 @@ _FIXED = (
     *("-c", "core.fsmonitor=false"),
     *("-c", f"core.hooksPath={os.devnull}"),
     *("-c", f"core.excludesFile={os.devnull}"),
+    *("-c", "core.splitIndex=false"),
+    *("-c", "i18n.commitEncoding=UTF-8"),
 )
 _ENVIRONMENT = {
     "LC_ALL": "C",

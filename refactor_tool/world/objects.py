@@ -38,6 +38,11 @@ class Entry:
     mode: str
     oid: str
 
+    @property
+    def is_file(self) -> bool:
+        """Say whether it is a regular file."""
+        return self.mode in ("100644", "100755")
+
 
 def is_source(path: str) -> bool:
     """Say whether a snapshot holds the file at this path: Go source and `go.mod`."""

@@ -34,8 +34,9 @@ def read_tree(path: Path | None = None) -> Snapshot:
     if place.kind == "worktree":
         git = Git.at(place)
         listing = list_worktree(git)
-        if not place.below or any(listed.entry.path.startswith(f"{place.below}/") for listed in listing):
-            return _work_tree(git, listing, place)
+        prefix = tracked_prefix(listing, place)
+        if prefix is not None:
+            return _work_tree(git, listing, place, prefix)
     folder = place.root / place.below
     files, skipped, _ = _from_disk(Disk(folder), {entry.path: Listed(entry) for entry in list_folder(folder)})
     return _snapshot(place, files, skipped)
@@ -77,11 +78,24 @@ def read_each(path: Path | None, refs: Iterable[str]) -> Iterator[tuple[str, Sna
             yield ref, snapshot
 
 
-def module_prefix(paths: Iterable[str], below: str) -> str:
-    """Return the folder of the nearest `go.mod` from `below` upwards, with a slash; "" for the whole tree.
+def tracked_prefix(listing: Sequence[Listed], place: Place) -> str | None:
+    """Return what stands before a snapshot's paths in the work tree: "" or a folder with a slash.
 
-    `paths` are those of the repository; applying a plan puts the same prefix before the plan's paths.
+    None where git ignores the folder the user stands in.
     """
+    if place.below and not any(listed.entry.path.startswith(f"{place.below}/") for listed in listing):
+        return None
+    return _module_prefix((listed.entry.path for listed in listing), place.below)
+
+
+def list_commit(objects: Objects, commit: Commit, place: Place) -> tuple[str, dict[str, Entry]]:
+    """Return the same prefix for the tree of a commit, and its entries by the path after it."""
+    entries = list(objects.entries(commit.tree))
+    prefix = _module_prefix((entry.path for entry in entries), place.below)
+    return prefix, {entry.path[len(prefix) :]: entry for entry in entries if entry.path.startswith(prefix)}
+
+
+def _module_prefix(paths: Iterable[str], below: str) -> str:
     folder = below
     modules = {path[: -len("go.mod")] for path in paths if path == "go.mod" or path.endswith("/go.mod")}
     while folder and f"{folder}/" not in modules:
@@ -94,15 +108,13 @@ def module_prefix(paths: Iterable[str], below: str) -> str:
 
 def _ref(objects: Objects, place: Place, ref: str, known: Mapping[tuple[str, str], File]) -> Snapshot:
     commit = objects.commit(ref)
-    entries = list(objects.entries(commit.tree))
-    prefix = module_prefix((entry.path for entry in entries), place.below)
-    below = {entry.path[len(prefix) :]: entry for entry in entries if entry.path.startswith(prefix)}
-    unknown = (entry.oid for entry in below.values() if _is_file(entry) and (entry.oid, entry.mode) not in known)
+    _, below = list_commit(objects, commit, place)
+    unknown = (entry.oid for entry in below.values() if entry.is_file and (entry.oid, entry.mode) not in known)
     links = (entry.oid for entry in below.values() if entry.mode == LINK)
     data = dict(objects.blobs(dict.fromkeys((*unknown, *links))))
     files, skipped = {}, []
     for path, entry in below.items():
-        if _is_file(entry):
+        if entry.is_file:
             files[path] = known.get((entry.oid, entry.mode)) or File(data[entry.oid], entry.oid, entry.mode)
         else:
             target = data[entry.oid].decode("utf-8", "surrogateescape") if entry.mode == LINK else None
@@ -110,15 +122,10 @@ def _ref(objects: Objects, place: Place, ref: str, known: Mapping[tuple[str, str
     return _snapshot(place, files, skipped, ref, commit)
 
 
-def _is_file(entry: Entry) -> bool:
-    return entry.mode in ("100644", "100755")
-
-
 # --- from the disk ------------------------------------------------------------------------------------
 
 
-def _work_tree(git: Git, listing: Sequence[Listed], place: Place) -> Snapshot:
-    prefix = module_prefix((listed.entry.path for listed in listing), place.below)
+def _work_tree(git: Git, listing: Sequence[Listed], place: Place, prefix: str) -> Snapshot:
     files, skipped, hidden = _from_disk(Disk(git.root / prefix), _relevant(listing, prefix))
     with Objects(git) as objects:
         data = dict(objects.blobs(dict.fromkeys(entry.oid for entry in hidden.values())))
@@ -154,7 +161,7 @@ def _from_disk(disk: Disk, found: Mapping[str, Listed]) -> tuple[dict[str, File]
     files, skipped, hidden = {}, [], {}
     for path, listed in found.items():
         mode = listed.entry.mode
-        read = disk.read(path) if _is_file(listed.entry) else (b"", mode)
+        read = disk.read(path) if listed.entry.is_file else (b"", mode)
         if read is None:
             if listed.sparse:
                 hidden[path] = listed.entry
