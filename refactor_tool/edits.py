@@ -7,9 +7,9 @@ kind and differs from the same text with one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from refactor_tool.model import Conflict, File, Span
+from refactor_tool.record import record
 
 # --- byte edits -------------------------------------------------------------------------------------
 
@@ -42,7 +42,7 @@ def apply(data: bytes, edits: Iterable[tuple[Span, bytes]]) -> bytes:
 # --- line diff --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LineChange:
     """Lines `before_start..before_end` became `after_start..after_end`; 0-based, half open, one may be empty."""
 
@@ -51,13 +51,8 @@ class LineChange:
     after_start: int
     after_end: int
 
-    def moved(self, lines: int) -> LineChange:
-        return LineChange(
-            self.before_start + lines, self.before_end + lines, self.after_start + lines, self.after_end + lines
-        )
 
-
-@dataclass(frozen=True, slots=True)
+@record
 class Hunk:
     """Changes that share their context. The place is 0-based, half open and includes the context.
 
@@ -222,34 +217,24 @@ def _hunk_lines(
 
 
 def _changes(old: Sequence[bytes], new: Sequence[bytes]) -> list[LineChange]:
-    head, most = 0, min(len(old), len(new))
-    while head < most and old[head] == new[head]:
-        head += 1
-    tail, most = 0, most - head
-    while tail < most and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
     result: list[LineChange] = []
-    old_at, new_at = head, head
-    end = (len(old) - tail, len(new) - tail)
-    for old_match, new_match in (*_matches(old, new, head, *end), end):
+    old_at = new_at = 0
+    end = (len(old), len(new))
+    for old_match, new_match in (*_matches(old, new), end):
         if (old_at, new_at) != (old_match, new_match):
             result.append(LineChange(old_at, old_match, new_at, new_match))
         old_at, new_at = old_match + 1, new_match + 1
     return _compacted(result, old, new)
 
 
-def _matches(
-    old: Sequence[bytes], new: Sequence[bytes], head: int, old_end: int, new_end: int
-) -> Iterator[tuple[int, int]]:
-    """Yield the line numbers of a longest common subsequence of two ranges that begin at `head`.
+def _matches(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield the line numbers of a longest common subsequence.
 
     A line that the other side lacks is in no such sequence; leaving it out first makes a rewritten file cheap.
     """
-    shared = set(old[head:old_end]) & set(new[head:new_end])
-    old_lines = [at for at in range(head, old_end) if old[at] in shared]
-    new_lines = [at for at in range(head, new_end) if new[at] in shared]
-    number = {line: value for value, line in enumerate(shared)}
-    a, b = [number[old[at]] for at in old_lines], [number[new[at]] for at in new_lines]
+    shared = {line: number for number, line in enumerate(set(old) & set(new))}
+    old_lines, new_lines = ([at for at, line in enumerate(lines) if line in shared] for lines in (old, new))
+    a, b = [shared[old[at]] for at in old_lines], [shared[new[at]] for at in new_lines]
     x = y = 0
     while x < len(a) and y < len(b):
         snakes, x, y = _round(a, b, x, y)
@@ -303,39 +288,33 @@ def _snakes(trail: Sequence[Sequence[int]], x: int, y: int, x0: int, y0: int) ->
     return runs[::-1]
 
 
-def _compacted(found: Sequence[LineChange], old: Sequence[bytes], new: Sequence[bytes]) -> list[LineChange]:
-    """Join insertions and deletions that can slide into the change above and put the others where they read best.
+def _compacted(found: Iterable[LineChange], old: Sequence[bytes], new: Sequence[bytes]) -> list[LineChange]:
+    """Join insertions and deletions that can slide up into the change before; put the others where they read best.
 
-    Nothing slides down into the change below: the greedy algorithm has put each as far down as it goes.
+    Nothing slides down: the greedy algorithm has put each change as far down as it goes.
     """
-    joined: list[LineChange] = []
+    joined: list[tuple[LineChange, int]] = []
     for change in found:
-        while joined:
-            gap = change.before_start - joined[-1].before_end
-            if _slack(change, old, new, gap, 0)[0] < gap:
+        while True:
+            room = change.before_start - (joined[-1][0].before_end if joined else 0)
+            rise = _rise(change, old, new, room)
+            if not joined or rise < room:
                 break
-            above = joined.pop()
-            change = LineChange(above.before_start, change.before_end - gap, above.after_start, change.after_end - gap)
-        joined.append(change)
-    placed: list[LineChange] = []
-    for change, following in zip(joined, [*joined, None][1:], strict=True):
-        room_above = change.before_start - (placed[-1].before_end + 1 if placed else 0)
-        room_below = (following.before_start - 1 if following else len(old)) - change.before_end
-        placed.append(_best_place(change, old, new, room_above, room_below))
-    return placed
+            above, _ = joined.pop()
+            change = LineChange(
+                above.before_start, change.before_end - room, above.after_start, change.after_end - room
+            )
+        joined.append((change, rise))
+    return [_best_place(change, rise, old, new) for change, rise in joined]
 
 
-def _slack(change: LineChange, old: Sequence[bytes], new: Sequence[bytes], above: int, below: int) -> tuple[int, int]:
-    """Return by how many lines an insertion or deletion can slide up and down without a change of meaning."""
+def _rise(change: LineChange, old: Sequence[bytes], new: Sequence[bytes], room: int) -> int:
+    """Return by how many of `room` lines an insertion or deletion can slide up without a change of meaning."""
     lines, start, end = _sliding(change, old, new)
-    if start == end:
-        return 0, 0
-    up = down = 0
-    while up < above and lines[start - up - 1] == lines[end - up - 1]:
+    up = 0
+    while start < end and up < room and lines[start - up - 1] == lines[end - up - 1]:
         up += 1
-    while down < below and lines[start + down] == lines[end + down]:
-        down += 1
-    return up, down
+    return up
 
 
 def _sliding(change: LineChange, old: Sequence[bytes], new: Sequence[bytes]) -> tuple[Sequence[bytes], int, int]:
@@ -351,26 +330,23 @@ def _sliding(change: LineChange, old: Sequence[bytes], new: Sequence[bytes]) -> 
 _MOST_PLACES, _MOST_BLANKS = 100, 20
 
 
-def _best_place(change: LineChange, old: Sequence[bytes], new: Sequence[bytes], above: int, below: int) -> LineChange:
-    up, down = _slack(change, old, new, above, below)
-    if not up and not down:
-        return change
+def _best_place(change: LineChange, rise: int, old: Sequence[bytes], new: Sequence[bytes]) -> LineChange:
     lines, start, end = _sliding(change, old, new)
 
-    def cost(by: int) -> tuple[int, ...]:
-        return (*map(sum, zip(_edge_cost(lines, start + by), _edge_cost(lines, end + by), strict=True)), -by)
+    def cost(up: int) -> tuple[int, int, int]:
+        above, below = _edge_cost(lines, start - up), _edge_cost(lines, end - up)
+        return above[0] + below[0], above[1] + below[1], up
 
-    return change.moved(min(range(max(-up, down - _MOST_PLACES), down + 1), key=cost))
+    up = min(range(min(rise, _MOST_PLACES) + 1), key=cost) if rise else 0
+    return LineChange(change.before_start - up, change.before_end - up, change.after_start - up, change.after_end - up)
 
 
-def _edge_cost(lines: Sequence[bytes], at: int) -> tuple[int, int, int]:
-    """Say how badly a hunk's edge before line `at` reads: deep inside, before a closing line, not after a blank."""
+def _edge_cost(lines: Sequence[bytes], at: int) -> tuple[int, int]:
+    """Say how badly a change's edge before line `at` reads: its indent, and whether no blank line is before it."""
     following = next((line for line in lines[at : at + _MOST_BLANKS] if not line.isspace()), None)
     if following is None:
-        return 0, 0, 0
-    preceding = next((line for line in reversed(lines[max(0, at - _MOST_BLANKS) : at]) if not line.isspace()), b"")
-    indent = _indent(following)
-    return indent, int(indent < _indent(preceding)), int(at > 0 and not lines[at - 1].isspace())
+        return 0, 0
+    return _indent(following), int(at > 0 and not lines[at - 1].isspace())
 
 
 def _indent(line: bytes) -> int:

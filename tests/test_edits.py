@@ -160,8 +160,11 @@ def shown(before: str, after: str) -> str:
         ),
         pytest.param("a\n}\nb\n", "a\n}\n}\nb\n", "+}\n", id="one of equal lines"),
         pytest.param("x\nq\nr\n", "n\nx\nq\nm\nr\n", "+n\n+m\n", id="changes that cannot meet stay apart"),
-        pytest.param("x\nx\ny\n", "x\nx\nx\nz\n", "-y\n+x\n+z\n", id="an insertion above a replacement joins it"),
-        pytest.param("y\nx\nx\n", "z\nx\nx\nx\n", "-y\n+z\n+x\n", id="an insertion slides up into a replacement"),
+        pytest.param("\na\nz\n", "\na\nb\na\nz\n", "+a\n+b\n", id="a statement begins after the blank line"),
+        pytest.param("a\n\tb\nz\n", "a\n\tb\nc\na\n\tb\nz\n", "+a\n+\tb\n+c\n", id="outer lines at the edges"),
+        pytest.param("\na\n", "c\n\n\na\n", "+c\n+\n", id="insertions that can meet become one"),
+        pytest.param("c\n\n\na\n", "\na\n", "-c\n-\n", id="deletions that can meet become one"),
+        pytest.param("y\nx\nx\n", "z\nx\nx\nx\n", "-y\n+z\n+x\n", id="an insertion joins a replacement"),
     ],
 )
 def test_hunks_read_well(before: str, after: str, expected: str) -> None:
@@ -259,6 +262,8 @@ CHANGES = {
         File.of(b"-- \nFrom x\n-- a/p.go\n\\ no\n"),
         File.of(b"++ b/p.go\nFrom y\n-- \n@@ -1 +1 @@\n\\ no\ndiff --git a/x b/x\n"),
     ),
+    "six lines between two changes": (File.of(b"a\n" + b"x\n" * 6 + b"b\n"), File.of(b"c\n" + b"x\n" * 6 + b"d\n")),
+    "seven lines between two changes": (File.of(b"a\n" + b"x\n" * 7 + b"b\n"), File.of(b"c\n" + b"x\n" * 7 + b"d\n")),
     "several hunks": (File.of(b"func a\n" + b"x\n" * 40), File.of(b"func b\n" + b"x\n" * 20 + b"y\n" + b"x\n" * 20)),
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from email import message_from_bytes, policy
 from itertools import pairwise
 from pathlib import Path
@@ -30,6 +29,7 @@ from refactor_tool.model import (
     UsageError,
     Verdict,
 )
+from refactor_tool.record import replace
 from refactor_tool.report.series import PatchFile, mailbox, message, series
 
 from .repo import MAIL, NAME, Repo
@@ -97,6 +97,7 @@ def in_git(tree: Tree) -> dict[str, tuple[str, str]]:
 LONG = "Carry the container runtime's readiness through one channel instead of five structs of pointers"
 GO = "package p\n\nfunc f() {\n\ta()\n}\n"
 MORE = "\nfunc g() {\n\tb()\n}\n"
+_UNSORTED = ("a/b", "a-b", "a.b", "ab", "a0/b", "B", "\U0001f600", "é", b"\xff".decode("utf-8", "surrogateescape"))
 SHAPES: dict[str, tuple[Plan, str]] = {
     "one step": (plan(files(a_go=GO), files(a_go=GO.replace("a()", "b()"))), AUTHOR),
     "several steps": (
@@ -111,6 +112,22 @@ SHAPES: dict[str, tuple[Plan, str]] = {
     ),
     "ten steps": (plan(*(files(a_go="x\n" * number) for number in range(11))), AUTHOR),
     "long title": (plan({}, files(a_go=GO), titles=[LONG]), AUTHOR),
+    "titles around the width of a line": (
+        plan(
+            {},
+            *(files(a_go=f"{number}\n") for number in range(12)),
+            titles=["w" * (45 + n) + " end" for n in range(12)],
+        ),
+        AUTHOR,
+    ),
+    "encoded titles around the width of a line": (
+        plan(
+            {},
+            *(files(a_go=f"{number}\n") for number in range(12)),
+            titles=["é" + "w" * (20 + n) + "ßß" for n in range(12)],
+        ),
+        AUTHOR,
+    ),
     "title of one long word": (plan({}, files(a_go=GO), titles=["x" * 90 + " y"]), AUTHOR),
     "title with odd characters": (
         plan({}, files(a_go=GO), titles=["Say: 'no...' (see a/b), 100 % _x.go=?x..."]),
@@ -132,7 +149,7 @@ SHAPES: dict[str, tuple[Plan, str]] = {
     ),
     "modes": (plan(files(a="x\n"), {"a": File.of(b"x\n", "100755"), "b": File.of(b"", "100755")}, {}), AUTHOR),
     "order of names is that of bytes": (
-        plan({}, {name: File.of(b"x\n") for name in ("a/b", "a-b", "a.b", "ab", "a0/b")}),
+        plan({}, {name: File.of(b"x\n") for name in _UNSORTED}),
         AUTHOR,
     ),
     "a step is taken back by the next": (plan(files(a="x\n"), files(a="y\n"), files(a="x\n")), AUTHOR),
