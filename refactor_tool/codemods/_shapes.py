@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from refactor_tool.codemod import Template
 from refactor_tool.codemods._k3s import EXECUTOR, UTIL, package
@@ -12,6 +12,7 @@ from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
 from refactor_tool.gosrc.walk import Function, functions_at, statement, trail
 from refactor_tool.model import Change, Edit, Fragment, Manual, NeedImport, Rewrite, Span
+from refactor_tool.record import replace
 
 CONTEXT = ast.PackageObject("context", "Context")
 PKG_ERRORS = "github.com/pkg/errors"
@@ -30,6 +31,12 @@ def body_at(tree: Tree, path: str, *spans: Span) -> ast.FuncDecl | None:
     if decl is None or decl.body_span is None:
         return None
     return tree.function(path, decl, sorted(span.start for span in spans))
+
+
+def whole_function(tree: Tree, path: str, place: Span) -> ast.FuncDecl | None:
+    """Return the function that holds a place, with all of its body; None where there is none."""
+    decl = tree.function_at(path, place.start)
+    return tree.function(path, decl) if decl is not None and decl.body_span is not None else None
 
 
 def context_at(tree: Tree, path: str, decl: ast.FuncDecl, place: Span) -> str | None:
@@ -288,6 +295,12 @@ def comment_above(tree: Tree, path: str, span: Span) -> Span | None:
     lines = layout.whole_lines(tree.data(path), span)
     start = layout.with_comment_above(tree.data(path), lines).start
     return Span(start, lines.start) if start < lines.start else None
+
+
+def with_comment_about(tree: Tree, path: str, span: Span, words: re.Pattern[str]) -> Span:
+    """Widen a statement to the comment directly above it where that speaks of `words`; another comment stays."""
+    above = comment_above(tree, path, span)
+    return span if above is None or not words.search(tree.text(path, above)) else Span(above.start, span.end)
 
 
 def is_about_readiness(text: str) -> bool:

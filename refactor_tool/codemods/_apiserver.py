@@ -1,0 +1,94 @@
+"""Names, places and states of the apiserver's readiness that the modules of `apiserver-ready` share."""
+
+from __future__ import annotations
+
+from refactor_tool.codemods._k3s import (
+    AGENT,
+    CLI_SERVER,
+    CONFIG,
+    CONTROL,
+    SERVER,
+    TUNNEL,
+    UTIL,
+    folder_of,
+    package,
+    site,
+)
+from refactor_tool.gosrc import ast
+from refactor_tool.gosrc.tree import Tree
+from refactor_tool.model import Channel, Finding, Span, Verdict
+
+ID = "apiserver-ready"
+ACCESSOR = "APIServerReadyChan"
+WAIT = "WaitForAPIServerReady"
+NOTIFY = "NotifyAPIServerReady"
+POLL = "pollReadyz"
+LIMIT = "DefaultAPIServerReadyTimeout"
+HELPER = "waitForAPIServerReady"
+STANDALONE = "RunStandalone"
+BACKGROUND = "waitForAPIServerInBackground"
+#: The channel that ControlRuntime carried, and what the startup hooks of other projects get.
+FIELD = "APIServerReady"
+#: The kubeconfig that the executor polls with, a field of the agent's node configuration.
+KUBECONFIG = "KubeConfigK3sController"
+MESSAGE = "failed to wait for apiserver ready"
+LOGRUS = "github.com/sirupsen/logrus"
+
+_SHAPES = ("interface", "forwarder", "embedded")
+#: The functions in which k3s waited, asked or passed on readiness of the apiserver, once each in every era, by folder
+#: and title. "" is any folder: the embedded executor moved. Upstream moved the startup hooks to PrepareServer.
+_PLACES = {
+    (AGENT, "run"): "agent-run",
+    (AGENT, STANDALONE): "agent-standalone",
+    (TUNNEL, "Setup"): "tunnel",
+    ("", "(*Embedded).Kubelet"): "kubelet",
+    (CONTROL, "controllerManager"): "control-controller-manager",
+    (CONTROL, "scheduler"): "control-scheduler",
+    (CONTROL, "cloudControllerManager"): "control-cloud-controller-manager",
+    (CLI_SERVER, "run"): "server-command",
+    (SERVER, "StartServer"): "startup-hooks",
+    (SERVER, "PrepareServer"): "startup-hooks",
+    (SERVER, "startOnAPIServerReady"): "controllers",
+}
+
+#: What must be found once in a tree of any era, as done or still to be done.
+ANCHORS = (
+    "util",
+    "bootstrap",
+    "background",
+    "runtime-field",
+    *dict.fromkeys(_PLACES.values()),
+    *(f"{shape}-{method}" for shape in _SHAPES for method in ("controller-manager", "scheduler")),
+)
+
+
+def anchor_at(tree: Tree, path: str, offset: int) -> str:
+    """Return the anchor of the function that holds a byte, "" where it is none that the step is about."""
+    title = tree.title_at(path, offset)
+    return _PLACES.get((folder_of(path), title)) or _PLACES.get(("", title), "")
+
+
+def found(
+    tree: Tree,
+    path: str,
+    span: Span,
+    verdict: Verdict,
+    message: str,
+    shape: str,
+    *,
+    anchor: str = "",
+    channel: Channel = "apiserver",
+) -> Finding:
+    """Return a finding of this codemod."""
+    return site(tree, ID, path, span, verdict, message, channel=channel, shape=shape, anchor=anchor)
+
+
+def runtime_field(tree: Tree) -> ast.FieldObject:
+    """Return the field that carried the channel."""
+    return ast.FieldObject(package(tree, CONFIG), "ControlRuntime", FIELD)
+
+
+def is_upstream(tree: Tree) -> bool:
+    """Tell whether the poll is upstream's (529e748ac): it makes the channel, and exits the process in the end."""
+    util = package(tree, UTIL)
+    return bool(tree.functions(util, ACCESSOR)) and not tree.functions(util, NOTIFY)

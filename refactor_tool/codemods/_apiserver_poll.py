@@ -1,0 +1,220 @@
+"""The one poll of /readyz that is left: what pkg/util gets for it, and the executor's Bootstrap that starts it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from refactor_tool.codemod import Template
+from refactor_tool.codemods._apiserver import (
+    ACCESSOR,
+    ID,
+    KUBECONFIG,
+    LOGRUS,
+    MESSAGE,
+    NOTIFY,
+    POLL,
+    WAIT,
+    found,
+    is_upstream,
+)
+from refactor_tool.codemods._k3s import CMDS, CONFIG, EXECUTOR, UTIL, package
+from refactor_tool.codemods._shapes import PKG_ERRORS, cannot_name, context_at, filled, named, names_in, wrapped
+from refactor_tool.gosrc import ast, layout
+from refactor_tool.gosrc.tree import Tree
+from refactor_tool.gosrc.walk import walk
+from refactor_tool.model import Change, Edit, Finding, Fragment, Leave, Manual, NeedImport, Rewrite, Span, Verdict
+
+_PACKAGES = {"context": "context", "time": "time", "logrus": LOGRUS, "rest": "k8s.io/client-go/rest"}
+#: The Go that has `atomic.Bool`.
+_ATOMIC_BOOL = (1, 19)
+
+_NOTIFY = Template(f"{ID}/notify.go.j2", ("context", "logrus", "poll", "time"))
+_CUT_RETURN = Template(f"{ID}/cut_return.go.j2", ("client", "ctx", "timeout"))
+_CUT_POLL = Template(f"{ID}/cut_poll.go.j2", ("client", "context", "ctx", "rest", "time", "timeout"))
+_BOOTSTRAP = Template(f"{ID}/bootstrap.go.j2", ("ctx", "gap", "node", "receiver", "util", "wrapped"))
+_API_TEST = Template(f"{ID}/api_test.go.j2")
+_EMBED_TEST = Template(f"{ID}/embed_test.go.j2", ("cmds", "config"))
+_READY_TEST = Template(f"{ID}/ready_test.go.j2")
+TEMPLATES = (_NOTIFY, _CUT_RETURN, _CUT_POLL, _BOOTSTRAP, _API_TEST, _EMBED_TEST, _READY_TEST)
+
+
+def find(tree: Tree) -> Iterator[Finding]:
+    """Yield the function of pkg/util that polls, and the method that starts the poll."""
+    yield from _util(tree)
+    yield from _bootstrap(tree)
+
+
+# --- pkg/util ---------------------------------------------------------------------------------------
+
+
+def _util(tree: Tree) -> Iterator[Finding]:
+    for path, decl in tree.functions(package(tree, UTIL), WAIT):
+        span = Span(decl.doc.start if decl.doc is not None else decl.span.start, decl.span.end)
+        verdict = _util_verdict(tree, path, decl)
+        yield found(tree, path, span, verdict, f"add {NOTIFY}, which polls for the executor", "util", anchor="util")
+
+
+def _util_verdict(tree: Tree, path: str, decl: ast.FuncDecl) -> Verdict:
+    util = package(tree, UTIL)
+    if tree.functions(util, NOTIFY):
+        return Leave(f"{NOTIFY} is there already", done=True)
+    if is_upstream(tree):
+        return Leave(f"{ACCESSOR} is there already, as upstream has it", done=True)
+    instruction = f"write {NOTIFY}(ctx, kubeconfigPath, timeout, ready func()) error, which polls in a goroutine"
+    if tree.functions(util, POLL):
+        return Manual(f"{UTIL} has a function {POLL} of its own", instruction)
+    params = [tree.text(path, param.type.span) for param in decl.params for _ in param.names]
+    if len(params) != 3 or params[1] != "string":
+        return Manual(f"{WAIT} takes no kubeconfig: {tree.text(path, decl.signature)}", instruction)
+    names = named(tree, path, decl.span.end, _PACKAGES)
+    if isinstance(names, Manual):
+        return names
+    qualifiers, imports = names
+    parts = _cut(tree, path, tree.function(path, decl), qualifiers) or _beside(tree, path, decl, qualifiers)
+    if parts is None:
+        return Manual(f"{WAIT} neither uses newReadyzClient, nor is there a GetRESTConfig", instruction)
+    return Rewrite((*parts, *imports, *_api_tests(tree)))
+
+
+def _cut(tree: Tree, path: str, decl: ast.FuncDecl, qualifiers: Mapping[str, str]) -> tuple[Change, ...] | None:
+    """Cut the function where its client is made: what follows becomes `pollReadyz`. None where it is not made so."""
+    match decl.body:
+        case ast.Block(
+            stmts=(
+                ast.Assign(lhs=(ast.Ident(name=client), ast.Ident(name=err)), op=":=", rhs=(ast.Call() as made,)),
+                ast.If(span=failed),
+                *rest,
+            )
+        ) if tree.calls(path, made) == ast.PackageObject(package(tree, UTIL), "newReadyzClient"):
+            pass
+        case _:
+            return None
+    ctx, kubeconfig, timeout = (ident.name for param in decl.params for ident in param.names)
+    assigned = next((lhs for lhs in map(_assigned, rest) if lhs is not None and lhs.name == err), None)
+    if assigned is None or names_in(tree, path, Span(failed.end, decl.span.end), kubeconfig):
+        return None
+    if names_in(tree, path, Span(failed.end, assigned.span.start), err):
+        return None
+    data = tree.data(path)
+    blank = data[failed.end : decl.span.end]
+    blank = blank[: len(blank) - len(blank.lstrip())]
+    here = Span(failed.end + blank.rindex(b"\n") + 1, failed.end + blank.rindex(b"\n") + 1)
+    operator = data.index(b"=", assigned.span.end)
+    locals_ = {"client": client, "ctx": ctx, "timeout": timeout}
+    types = {name: qualifiers[name] for name in ("context", "rest", "time")}
+    return (
+        Edit(path, Span(failed.end, here.end), filled(_CUT_RETURN, locals_)),
+        Edit(path, here, _notify(qualifiers, POLL)),
+        Edit(path, here, filled(_CUT_POLL, {**locals_, **types})),
+        Edit(path, Span(operator, operator), b":"),
+    )
+
+
+def _assigned(stmt: ast.Stmt) -> ast.Ident | None:
+    match stmt:
+        case ast.Assign(lhs=(ast.Ident() as lhs,), op="="):
+            return lhs
+        case _:
+            return None
+
+
+def _beside(tree: Tree, path: str, decl: ast.FuncDecl, qualifiers: Mapping[str, str]) -> tuple[Change, ...] | None:
+    """Build on the function as it is, where it polls in a way of its own and the kubeconfig can be tried before."""
+    if not tree.functions(package(tree, UTIL), "GetRESTConfig"):
+        return None
+    return (Edit(path, layout.insert_after_line(tree, path, decl.span.end - 1), _notify(qualifiers, WAIT)),)
+
+
+def _notify(qualifiers: Mapping[str, str], poll: str) -> Fragment:
+    return filled(_NOTIFY, {**{name: qualifiers[name] for name in ("context", "logrus", "time")}, "poll": poll})
+
+
+def _api_tests(tree: Tree) -> tuple[Change, ...]:
+    """Add the tests of the new functions to those of the poll, where these are the ones that came with it."""
+    util = package(tree, UTIL)
+    beside = tree.functions(util, "writeKubeConfig")
+    if len(beside) != 1 or not tree.variables(util, "notReadyBody") or not tree.functions(util, "isClosed"):
+        return ()
+    path = beside[0][0]
+    size = len(tree.data(path))
+    imports = "context net/http net/http/httptest sync/atomic testing time".split()
+    return Edit(path, Span(size, size), filled(_API_TEST, {})), *(NeedImport(path, name) for name in imports)
+
+
+# --- who starts the poll ----------------------------------------------------------------------------
+
+
+def _bootstrap(tree: Tree) -> Iterator[Finding]:
+    for owner in tree.implementers(package(tree, EXECUTOR), "Executor"):
+        for path, decl in owner.methods:
+            if owner.type == "Embedded" and decl.name == "Bootstrap":
+                verdict, span = _bootstrap_verdict(tree, path, tree.function(path, decl))
+                message = "start the poll for the apiserver; return the error where that is not possible"
+                yield found(tree, path, span, verdict, message, "start", anchor="bootstrap")
+
+
+def _bootstrap_verdict(tree: Tree, path: str, decl: ast.FuncDecl) -> tuple[Verdict, Span]:
+    util = package(tree, UTIL)
+    for node in walk(decl):
+        match tree.calls(path, node) if isinstance(node, ast.Call) else None:
+            case ast.PackageObject(package=owner, name=name) if owner == util and name in (NOTIFY, ACCESSOR):
+                return Leave(f"Bootstrap calls {name} already", done=True), node.span
+            case _:
+                pass
+    instruction = f"call util.{NOTIFY} with {KUBECONFIG} once the node's configuration is set, and return its error"
+    kept = next((stmt for stmt in decl.body.stmts if _keeps_node(tree, path, stmt)), None) if decl.body else None
+    own = decl.receiver.names if decl.receiver is not None else ()
+    ctx = context_at(tree, path, decl, kept.span) if kept is not None else None
+    if not isinstance(kept, ast.Assign) or not own or ctx is None:
+        text = tree.text(path, decl.signature)
+        return Manual(f"Bootstrap does not keep the node's configuration: {text}", instruction), decl.signature
+    if tree.member(package(tree, CONFIG), "Agent", KUBECONFIG) is None:
+        return Manual(f"the agent's configuration has no {KUBECONFIG}", instruction), kept.span
+    error = wrapped(tree, path, kept.span, "err", MESSAGE)
+    names = named(tree, path, kept.span.start, {"util": util})
+    if error is None or isinstance(names, Manual):
+        return names if isinstance(names, Manual) else cannot_name(PKG_ERRORS, instruction), kept.span
+    at = layout.insert_after_line(tree, path, kept.span.end - 1)
+    params = {
+        "ctx": ctx,
+        "gap": "yes" if tree.line_text(path, at.start) else "",
+        "node": tree.text(path, kept.rhs[0].span),
+        "receiver": own[0].name,
+        "util": names[0]["util"],
+        "wrapped": error[0],
+    }
+    start = filled(_BOOTSTRAP, params, tree.indent(path, kept.span.start), lines=True)
+    return Rewrite((Edit(path, at, start), *names[1], *error[1], *_bootstrap_tests(tree, path))), kept.span
+
+
+def _keeps_node(tree: Tree, path: str, stmt: ast.Stmt) -> bool:
+    match stmt:
+        case ast.Assign(lhs=(ast.Selector(name="nodeConfig"),), op="=", rhs=(ast.Ident() as node,)):
+            return tree.named_type(tree.type_of(path, node)) == ast.PackageObject(package(tree, CONFIG), "Node")
+        case _:
+            return False
+
+
+def _bootstrap_tests(tree: Tree, path: str) -> tuple[Change, ...]:
+    """Add the tests of Bootstrap to those of the executor's channels, where these are the ones that came with them."""
+    own = tree.package_of(path)
+    beside = path.removesuffix(".go") + "_test.go"
+    closed = tree.functions(own, "isClosed")
+    taken = any(tree.functions(own, name) for name in ("kubeConfig", "waitClosed", "Test_UnitEmbedded_Bootstrap"))
+    if len(closed) != 1 or beside not in tree.snapshot.files or taken or tree.go_version < _ATOMIC_BOOL:
+        return ()
+    first = next((decl for decl in tree.decls(beside) if isinstance(decl, ast.FuncDecl)), None)
+    names = named(tree, beside, 0, {"cmds": package(tree, CMDS), "daemonconfig": package(tree, CONFIG)})
+    if first is None or isinstance(names, Manual):
+        return ()
+    start = first.doc.start if first.doc is not None else first.span.start
+    tests = filled(_EMBED_TEST, {"cmds": names[0]["cmds"], "config": names[0]["daemonconfig"]})
+    imports = "context fmt net/http net/http/httptest os path/filepath sync/atomic testing time".split()
+    helper, decl = closed[0]
+    return (
+        Edit(beside, Span(start, start), tests),
+        *(NeedImport(beside, name) for name in imports),
+        *names[1],
+        Edit(helper, layout.insert_after_line(tree, helper, decl.span.end - 1), filled(_READY_TEST, {})),
+        *(NeedImport(helper, name) for name in ("testing", "time")),
+    )
