@@ -153,7 +153,7 @@ def apply(
     author: _AuthorOpt = None,
 ) -> None:
     """Put the series into the repository, as one transaction that undo takes back."""
-    from refactor_tool.report.series import message
+    from refactor_tool.report.series import DEFAULT_AUTHOR, message
     from refactor_tool.report.text import render_plan
     from refactor_tool.world import apply as world
 
@@ -166,7 +166,7 @@ def apply(
         following = f"git -C {path} diff"
     else:
         messages = [message(step, signoff=signoff) for step in result.steps]
-        applied = world.apply_branch(path, result, branch, messages=messages, author=author)
+        applied = world.apply_branch(path, result, branch, messages=messages, author=author or DEFAULT_AUTHOR)
         following = f"git -C {path} log --stat {branch}"
     typer.echo(render_plan(result, _paint(), next_command=following), nl=False)
     typer.echo(applied.summary)

@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.model import CodemodError, Finding, Fragment
+from refactor_tool.record import record
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,7 +34,7 @@ _ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*\Z")
 _CLOSING = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\b[:\s]+(?:[\w.-]+/[\w.-]+)?#\d+", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Template:
     """A file below `templates/` and exactly the parameters that it uses."""
 
@@ -46,7 +46,7 @@ class Template:
         return Fragment(self.name, tuple((param, values[param]) for param in sorted(self.params)), indent, lines)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Anchor:
     """A site that a codemod must find: exactly once, or at most once where trees of some time lack it.
 
@@ -58,7 +58,7 @@ class Anchor:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Codemod:
     """One commit of the campaign.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
@@ -17,12 +16,13 @@ from refactor_tool import edits
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.model import Snapshot, Span
+from refactor_tool.record import record
 
 Verdict = Literal["same", "ours only", "theirs only", "different"]
 VERDICTS: tuple[Verdict, ...] = ("same", "different", "ours only", "theirs only")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unit:
     """One declaration that at least one side changed; `similarity` is 0 to 1 between the two results."""
 
@@ -32,7 +32,7 @@ class Unit:
     similarity: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Comparison:
     """Everything that differs from the base on either side, by path and name.
 

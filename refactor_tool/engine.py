@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 from refactor_tool import edits
@@ -38,12 +37,13 @@ from refactor_tool.model import (
     Step,
     ToolError,
 )
+from refactor_tool.record import record
 
 #: Called with what is being done, how far it is, and of how much.
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ran:
     """One codemod on one tree: what it found, what came of it, and what stands in the way."""
 

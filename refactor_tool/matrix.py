@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ from refactor_tool import __version__, engine
 from refactor_tool.codemods import SUITE
 from refactor_tool.gosrc.parse import ParseCache
 from refactor_tool.model import ExitCode, Finding, Leave, Manual, Plan, Rewrite, ToolError
+from refactor_tool.record import record
 from refactor_tool.report.document import document, exit_code
 from refactor_tool.report.series import series
 from refactor_tool.world.templates import load_templates
@@ -25,7 +25,7 @@ from refactor_tool.world.tree import read_each
 State = Literal["applied", "to do", "differs", "left", "missing"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Batch:
     """Refs of one repository to be looked at together; with `plan` the series is made and proved too."""
 
@@ -35,7 +35,7 @@ class Batch:
     keep_going: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cell:
     """One expected site on one branch: what became of it, and where it is or why it is not."""
 
@@ -46,7 +46,7 @@ class Cell:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Row:
     """One ref: its cells in the campaign's order, its document, its series, and the code it ends with.
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Literal, TypeAlias
+
+from refactor_tool.record import record, replace
 
 
 class ExitCode(IntEnum):
@@ -145,20 +147,23 @@ def blob_id(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class File:
     """One file of a snapshot: bytes, git blob id and git mode (`100644` or `100755`)."""
 
-    data: bytes = field(repr=False)
+    data: bytes
     oid: str
     mode: str = "100644"
+
+    def __repr__(self) -> str:
+        return f"File({len(self.data)} bytes, {self.oid!r}, {self.mode!r})"
 
     @classmethod
     def of(cls, data: bytes, mode: str = "100644") -> File:
         return cls(data, blob_id(data), mode)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Skipped:
     """A path that was seen and not read, with the reason (a link, a submodule, too large)."""
 
@@ -166,7 +171,7 @@ class Skipped:
     reason: str
 
 
-@dataclass(frozen=True)
+@record
 class Snapshot:
     """An immutable tree: repo-relative POSIX path → file, from a work tree, a ref or a fixture alike.
 
@@ -201,7 +206,7 @@ class Snapshot:
 # --- what a codemod says ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fragment:
     """Go text still to be rendered: a template's name and its parameters, sorted by name.
 
@@ -219,7 +224,7 @@ class Fragment:
         return cls(template, tuple(sorted(params.items())), indent, lines)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Edit:
     """Replace the bytes of `span` in `path`; an empty span inserts, empty text deletes."""
 
@@ -228,7 +233,7 @@ class Edit:
     text: bytes | Fragment
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NewFile:
     """Create `path`, which must not exist."""
 
@@ -236,7 +241,7 @@ class NewFile:
     text: Fragment
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NeedImport:
     """The file at `path` must import `package`, as `name` where that is not the package's own name."""
 
@@ -248,14 +253,14 @@ class NeedImport:
 Change: TypeAlias = Edit | NewFile | NeedImport
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rewrite:
     """Do all of `changes` or none. Imports that become unused go by themselves."""
 
     changes: tuple[Change, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Manual:
     """A person must do it. `reason` says why the tool cannot, `instruction` exactly what to do.
 
@@ -267,7 +272,7 @@ class Manual:
     blocks: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Leave:
     """Rightly untouched; `done` where that is because the change is there already."""
 
@@ -280,7 +285,7 @@ Kind: TypeAlias = Literal["codemod", "rule", "audit"]
 Channel: TypeAlias = Literal["apiserver", "etcd", "cri", "node", "rbac", "none"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finding:
     """One site and what is said of it.
 
@@ -310,7 +315,7 @@ class Finding:
 # --- what the engine makes of it --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FileChange:
     """One file before and after a step; `None` where it does not exist."""
 
@@ -319,7 +324,7 @@ class FileChange:
     after: File | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """One commit of the series: what it says and what it changes, sorted by path."""
 
@@ -330,7 +335,7 @@ class Step:
     changes: tuple[FileChange, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Problem:
     """Why a plan is not fit to be emitted: what, where, and the exit code it stands for."""
 
@@ -341,7 +346,7 @@ class Problem:
     step: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class Plan:
     """The whole result for one snapshot: comparable, serialisable, free of syntax nodes.
 

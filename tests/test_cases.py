@@ -28,7 +28,6 @@ fail the case, a blocking manual site only means that nothing changes.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,6 +36,7 @@ from refactor_tool import engine
 from refactor_tool.codemods import SUITE
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.model import ExitCode, File, Finding, Leave, Manual, Rewrite, Snapshot
+from refactor_tool.record import replace
 from refactor_tool.world.templates import load_templates
 from tests import txtar
 

@@ -1,28 +1,26 @@
 """Go source as plain values: what codemods match on with `match`.
 
-Every node is frozen and carries its `span` (bytes, half open). Nodes compare by identity, as the same text in two
-places is two nodes; without generated `__eq__` and `__repr__` the room also costs a third less at start-up.
-Comments are not nodes: ask `Tree.comments_in`. A form that nothing here needs is an `OtherExpr` or `OtherStmt` with
-its tree-sitter `kind`, so that no source is lost.
+Every node is frozen and carries its `span` (bytes, half open). Comments are not nodes: ask `Tree.comments_in`. A form
+that nothing here needs is an `OtherExpr` or `OtherStmt` with its tree-sitter `kind`, so that no source is lost.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from refactor_tool.model import Span
+from refactor_tool.record import record
 
 # --- expressions and types --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Ident:
     span: Span
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Selector:
     """`x.name`; also a qualified type such as `config.Node`."""
 
@@ -32,7 +30,7 @@ class Selector:
     name_span: Span
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Call:
     """`fun(args...)`; `args_span` is the text between the parentheses."""
 
@@ -43,7 +41,7 @@ class Call:
     ellipsis: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class FuncLit:
     span: Span
     params: tuple[Param, ...]
@@ -51,7 +49,7 @@ class FuncLit:
     body: Block
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Element:
     """One element of a composite literal, without its comma."""
 
@@ -60,7 +58,7 @@ class Element:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Composite:
     """`T{...}`; `type` is None for an elided inner type."""
 
@@ -69,7 +67,7 @@ class Composite:
     elements: tuple[Element, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Unary:
     """`op x`; a receive is `<-`, a pointer type or dereference `*`."""
 
@@ -78,7 +76,7 @@ class Unary:
     x: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Binary:
     span: Span
     op: str
@@ -86,13 +84,13 @@ class Binary:
     y: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Paren:
     span: Span
     x: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class ChanType:
     """`chan T`, `<-chan T` (`recv`) or `chan<- T` (`send`)."""
 
@@ -101,14 +99,14 @@ class ChanType:
     element: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class FuncType:
     span: Span
     params: tuple[Param, ...]
     results: tuple[Param, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Field:
     """One field line of a struct, without comments; `names` is empty for an embedded field."""
 
@@ -118,13 +116,13 @@ class Field:
     tag: Span | None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class StructType:
     span: Span
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Method:
     """One method of an interface."""
 
@@ -136,14 +134,14 @@ class Method:
     results: tuple[Param, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class InterfaceType:
     span: Span
     methods: tuple[Method, ...]
     embeds: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Literal_:
     """A basic literal; `text` as written."""
 
@@ -152,7 +150,7 @@ class Literal_:
     text: str
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class OtherExpr:
     span: Span
     kind: str
@@ -177,7 +175,7 @@ Expr: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Param:
     """One parameter, result or receiver declaration: `a, b T`, `T`, `xs ...T`."""
 
@@ -190,7 +188,7 @@ class Param:
 # --- statements -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Block:
     """`{ stmts }`, braces included in the span."""
 
@@ -198,13 +196,13 @@ class Block:
     stmts: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class ExprStmt:
     span: Span
     x: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Assign:
     """`lhs op rhs`; `op` is `:=`, `=`, `+=`, …"""
 
@@ -214,7 +212,7 @@ class Assign:
     rhs: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class VarSpec:
     """One `var` or `const` spec: `names [type] [= values]`."""
 
@@ -224,7 +222,7 @@ class VarSpec:
     values: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class VarStmt:
     """A `var` or `const` declaration, local or at file level."""
 
@@ -233,7 +231,7 @@ class VarStmt:
     specs: tuple[VarSpec, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class If:
     span: Span
     init: Stmt | None
@@ -242,7 +240,7 @@ class If:
     else_: Block | If | None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class For:
     """Any `for`; `header` is the text between `for` and the body (empty for an endless loop)."""
 
@@ -252,7 +250,7 @@ class For:
     body: Block
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Case:
     """One clause of a select or switch; `comm` is the select's communication, None for `default` and in a switch."""
 
@@ -263,44 +261,44 @@ class Case:
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Select:
     span: Span
     cases: tuple[Case, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Switch:
     span: Span
     cases: tuple[Case, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Go:
     span: Span
     call: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Defer:
     span: Span
     call: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Return:
     span: Span
     values: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Labeled:
     span: Span
     label: str
     stmt: Stmt | None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Branch:
     """`break`, `continue`, `goto`, with its label or ""."""
 
@@ -309,14 +307,14 @@ class Branch:
     label: str
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class Send:
     span: Span
     channel: Expr
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class OtherStmt:
     span: Span
     kind: str
@@ -343,7 +341,7 @@ Stmt: TypeAlias = (
 # --- declarations -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class FuncDecl:
     """A function or method. `doc` is its doc comment; `signature` runs from `func` to before the body.
 
@@ -373,7 +371,7 @@ class FuncDecl:
         return f"(*{self.receiver_type}).{self.name}" if star else f"{self.receiver_type}.{self.name}"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class TypeDecl:
     """`type Name T`, one spec; `span` covers the whole declaration when it holds one spec only."""
 
@@ -384,7 +382,7 @@ class TypeDecl:
     type: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class VarDecl:
     """A `var` or `const` declaration at file level."""
 
@@ -397,7 +395,7 @@ class VarDecl:
 Decl: TypeAlias = FuncDecl | TypeDecl | VarDecl
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class ImportSpec:
     """One import: `name` is the alias, `.`, `_` or None."""
 
@@ -419,7 +417,7 @@ class ImportSpec:
         return last.removeprefix("go-")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record
 class GoFile:
     """What one file is.
 
@@ -440,7 +438,7 @@ class GoFile:
 # --- what a name means ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PackageObject:
     """A function, type, variable or constant at file level, by import path."""
 
@@ -448,7 +446,7 @@ class PackageObject:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FieldObject:
     """A field or method `name` of the named type `type` in `package` (the type that declares it)."""
 
@@ -457,7 +455,7 @@ class FieldObject:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LocalObject:
     """A name declared inside a function; `at` is the span of the declaring identifier."""
 
@@ -466,14 +464,14 @@ class LocalObject:
     kind: Literal["var", "param", "result", "receiver", "const", "type", "label"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PackageName:
     """An imported package's local name."""
 
     package: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UnknownObject:
     """A name whose declaration is outside the snapshot or could not be followed."""
 
@@ -483,7 +481,7 @@ class UnknownObject:
 Object: TypeAlias = PackageObject | FieldObject | LocalObject | PackageName | UnknownObject
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Implementer:
     """A type with methods of an interface: `methods` are (file, declaration) by name."""
 
@@ -493,7 +491,7 @@ class Implementer:
     missing: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Qualifier:
     """How `package` is written at a place: `prefix` is `util.`, or "" in the package itself or with a dot import."""
 

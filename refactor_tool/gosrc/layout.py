@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.parse import ParseCache, Parsed
 from refactor_tool.gosrc.tree import Tree, is_package_used
 from refactor_tool.model import Edit, Span
+from refactor_tool.record import record
 
 
 def whole_lines(data: bytes, span: Span) -> Span:
@@ -81,7 +81,7 @@ def append_item(path: str, items: Sequence[Span], inside: Span, text: bytes) -> 
 # --- aligned fields ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Row:
     """One line of an aligned block: its cells (bytes of the file), or None for a line yet to come."""
 
@@ -101,7 +101,8 @@ def add_fields(tree: Tree, path: str, struct: ast.StructType, fields: Sequence[t
         text = b"".join(outer + f"\t{name} {type_}".encode() + newline for name, type_ in _padded(fields))
         if data[:at].rstrip(b" \t").endswith(b"\n"):
             return (Edit(path, insert_before_line(tree, path, at), text),)
-        return (Edit(path, Span(at, at), newline + text + outer),)
+        opened = b" {" if data[struct.span.start : at] == b"struct{" else data[at - 1 : at]
+        return (Edit(path, Span(at - 1, at), opened + newline + text + outer),)
     section = _last_section(data, rows)
     added = [_Row(None, (name.encode(), type_.encode()), Span(0, 0)) for name, type_ in fields]
     realign = _is_aligned(data, section)

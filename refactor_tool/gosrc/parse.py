@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.convert import Converter, doc_of
 from refactor_tool.model import LineIndex, Span, Unparsable
+from refactor_tool.record import record
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Tree
@@ -25,7 +25,7 @@ _GOOS = (
 _GOARCH = ("386 amd64 arm arm64 loong64 mips mips64 mips64le mipsle ppc64 ppc64le riscv64 s390x sparc64 wasm").split()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SyntaxFault:
     """One place that is not Go: bytes, and what is wrong there."""
 
@@ -33,7 +33,7 @@ class SyntaxFault:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Head:
     """What a declaration at file level declares, without the cost of converting it."""
 

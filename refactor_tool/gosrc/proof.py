@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from refactor_tool.gosrc import ast
@@ -14,12 +13,13 @@ from refactor_tool.gosrc.parse import ParseCache, Parsed, faults
 from refactor_tool.gosrc.scope import names_in_scope
 from refactor_tool.gosrc.tree import Tree, is_package_used
 from refactor_tool.model import FileChange, Span
+from refactor_tool.record import record
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Flaw:
     """Something a change made worse: where in the new file (None for the whole file), and what."""
 

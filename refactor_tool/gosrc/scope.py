@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from refactor_tool.record import record
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 LocalKind = Literal["var", "param", "result", "receiver", "const", "type", "label"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Declared:
     """A declaration inside a function: the declaring identifier and the node that declares it.
 

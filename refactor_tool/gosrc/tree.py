@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from refactor_tool.gosrc import ast
@@ -17,6 +16,7 @@ from refactor_tool.gosrc.convert import Converter
 from refactor_tool.gosrc.parse import ParseCache, Parsed, require_go, skeleton
 from refactor_tool.gosrc.scope import Declared, local_declaration, names_in_scope, visible_declaration
 from refactor_tool.model import LineIndex, Snapshot, Span
+from refactor_tool.record import record
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -50,7 +50,7 @@ _MODULE = re.compile(rb"^module[ \t]+(\S+)", re.MULTILINE)
 _GO_DIRECTIVE = re.compile(rb"^go[ \t]+(\d+)\.(\d+)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TypeRef:
     """A type expression and the file whose imports give it meaning."""
 
@@ -58,7 +58,7 @@ class TypeRef:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Occurrence:
     """One whole-word occurrence of a name in a file: in code, a comment or a string.
 

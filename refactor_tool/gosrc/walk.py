@@ -19,7 +19,7 @@ _STMTS = get_args(ast.Stmt)
 
 def children(node: Node) -> Iterator[Node]:
     """Yield the nodes directly below one."""
-    for name in type(node).__slots__:
+    for name in type(node).__match_args__:
         value = getattr(node, name)
         for item in value if isinstance(value, tuple) else (value,):
             if isinstance(item, _NODES):

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from refactor_tool import __version__, edits
 from refactor_tool.model import ExitCode, Finding, Leave, LineIndex, Manual, Plan, Problem, Rewrite, Snapshot, gravest
+from refactor_tool.record import record
 
 SCHEMA = "refactor-tool/1"
 Severity = Literal["error", "warning", "info"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tally:
     """How many sites there are, by what is said of them."""
 

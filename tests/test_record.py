@@ -1,0 +1,95 @@
+"""A record is a frozen value: like a frozen dataclass with slots, but cheap to declare."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+
+import pytest
+
+from refactor_tool.record import record
+
+
+@record
+class Point:
+    x: int
+    y: int = 2
+
+    def sum(self) -> int:
+        return self.x + self.y
+
+
+@record
+class One:
+    x: int
+
+
+@record
+class Positive:
+    x: int
+
+    def __post_init__(self) -> None:
+        if self.x < 0:
+            raise ValueError("negative")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    x: int
+    y: int = 2
+
+
+def test_it_behaves_like_the_standard_one() -> None:
+    ours, theirs = Point(1), Model(1)
+    assert (ours.x, ours.y, ours.sum()) == (theirs.x, theirs.y, 3)
+    assert repr(ours) == repr(theirs).replace("Model", "Point")
+    assert Point(1) == Point(x=1, y=2) != Point(1, 3)
+    assert hash(Point(1)) == hash(Point(1))
+    assert Point.__match_args__ == Model.__match_args__
+    assert Point.__slots__ == Model.__slots__
+    assert not hasattr(ours, "__dict__")
+
+
+def test_equal_attributes_of_another_class_are_not_equal() -> None:
+    assert One(1) != Positive(1)
+    assert One(1) != (1,)
+    assert {One(1), One(1), One(2)} == {One(2), One(1)}
+
+
+def test_it_is_frozen() -> None:
+    point = Point(1)
+    with pytest.raises(AttributeError, match="frozen: cannot change 'x'"):
+        point.x = 3  # type: ignore[misc]
+    with pytest.raises(AttributeError, match="frozen"):
+        del point.y
+    with pytest.raises(AttributeError):
+        point.z = 1  # type: ignore[attr-defined]
+
+
+def test_it_matches_by_position_and_name() -> None:
+    match Point(1, 5):
+        case Point(1, y=y):
+            assert y == 5
+        case _:
+            pytest.fail("no match")
+
+
+@pytest.mark.parametrize("value", [Point(1, 3), One(4), Positive(5)])
+def test_it_survives_pickling(value: object) -> None:
+    assert pickle.loads(pickle.dumps(value)) == value
+
+
+def test_post_init_is_called() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        Positive(-1)
+
+
+def test_wrong_calls_are_errors() -> None:
+    with pytest.raises(TypeError):
+        Point()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="without a default follows"):
+
+        @record
+        class Bad:
+            x: int = 1
+            y: int  # type: ignore[misc]
