@@ -527,15 +527,18 @@ base-commit: {"f" * 40}
 def test_cover_letter_of_a_partial_series_says_what_is_missing() -> None:
     value = replace(
         plan(files(a_go="1\n2\n"), files(a_go="1\n3\n")),
+        findings=(replace(finding(Manual("nobody knows what this is"), start=2), kind="audit"),),
         pending=(("cri-ready", "stopped after\napiserver-ready"),),
         problems=(
-            Problem(ExitCode.NOTHING_SCANNED, "unclassified: ContainerRuntimeReady", "a.go", Span(2, 3)),
+            *[Problem(ExitCode.FINDINGS, "unclassified: ContainerRuntimeReady", "a.go", Span(2, 3))] * 2,
             Problem(ExitCode.CONFLICT, "edits overlap", "a.go", Span(2, 3), "etcd-ready"),
             Problem(ExitCode.UNPARSABLE, "no go.mod"),
         ),
     )
     letter = cover(value)
     assert "Subject: [PATCH 0/1] [PARTIAL] Step 0\n" in letter
+    assert "1 site seen: 0 rewritten, 0 for a person, 0 left alone, 1 unclassified.\n" in letter
+    assert "hand" not in letter, "an unclassified place is named once, where it is said what is missing"
     assert letter.partition("this series is partial:\n\n")[2].partition("\n\n")[0] == (
         "- cri-ready: stopped after apiserver-ready\n"
         "- a.go:2: unclassified: ContainerRuntimeReady\n"

@@ -334,7 +334,7 @@ def _missing(plan: Plan, places: _Places) -> list[str]:
         line = places.line(problem.path, problem.span.start) if problem.span and not problem.step else None
         where = (problem.step, places.name(problem.path, [line]) if problem.path else "", _plain(problem.message))
         items.append(": ".join(part for part in where if part))
-    return _section("What is missing: this series is partial", items)
+    return _section("What is missing: this series is partial", list(dict.fromkeys(items)))
 
 
 def _what_each_does(parts: Sequence[_Part]) -> list[str]:
@@ -362,19 +362,27 @@ def _first_looks(parts: Sequence[_Part], plan: Plan) -> list[str]:
         )
     ranked.sort(key=lambda entry: entry[:2])
     items = [f"{diff} in patch {number}" for _, number, diff in ranked[:_LOOKS]]
-    if manual := sum(isinstance(finding.verdict, Manual) for finding in plan.findings):
+    if manual := len(_manual(plan)):
         items.append(f"{_count(manual, 'place')} for a person, listed below")
     return _section("What to look at first (new files and sites, largest first, no tests)", items)
 
 
+def _manual(plan: Plan) -> list[tuple[Finding, Manual]]:
+    """Return what is for a person; an unclassified place is a problem, and said to be missing."""
+    return [
+        (finding, finding.verdict)
+        for finding in plan.findings
+        if isinstance(finding.verdict, Manual) and not finding.is_unclassified
+    ]
+
+
 def _by_hand(plan: Plan, places: _Places) -> list[str]:
     items = []
-    for finding in plan.findings:
-        if isinstance(finding.verdict, Manual):
-            place = places.name(finding.path, [places.line(finding.path, finding.span.start)])
-            where = f"{place} in {_plain(finding.function)}" if finding.function else place
-            reason, todo = _plain(finding.verdict.reason), _plain(finding.verdict.instruction)
-            items.append(f"{where}: {reason.rstrip('.')}. To do: {todo}" if todo else f"{where}: {reason}")
+    for finding, verdict in _manual(plan):
+        place = places.name(finding.path, [places.line(finding.path, finding.span.start)])
+        where = f"{place} in {_plain(finding.function)}" if finding.function else place
+        reason, todo = _plain(verdict.reason), _plain(verdict.instruction)
+        items.append(f"{where}: {reason.rstrip('.')}. To do: {todo}" if todo else f"{where}: {reason}")
     return _section("What needs a hand", items)
 
 
