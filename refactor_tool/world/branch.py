@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from refactor_tool.model import Conflict, File, FileChange, Plan, UsageError
+from refactor_tool.model import Conflict, FileChange, Plan, UsageError
 from refactor_tool.world.git import Git
 from refactor_tool.world.guard import refuse_dirty, refuse_moved
 from refactor_tool.world.journal import BranchMade
@@ -36,9 +36,7 @@ def make_commits(git: Git, place: Place, plan: Plan, branch: str, *, messages: S
     ref = _new_ref(git, branch)
     person = _person(author, plan.base.committed_at)
     if plan.base.commit is None:
-        raise UsageError(
-            f"{git.root}: the plan is of a tree that is no commit", "commit first, or apply to the work tree"
-        )
+        raise UsageError(f"{git.root}: the plan is of no commit", "commit first, or apply to the work tree")
     if place.kind == "worktree":
         refuse_dirty(git)
     with Objects(git) as objects:
@@ -139,15 +137,10 @@ def _index_line(git: Git, prefix: str, change: FileChange) -> bytes:
     if change.after is None:
         entry = f"0 {'0' * 40}"
     else:
-        _write_blob(git, change.after)
+        if git.write_blob(change.after.data) != change.after.oid:
+            raise AssertionError(f"{change.path}: the blob id in the plan is wrong")
         entry = f"{change.after.mode} {change.after.oid}"
     return f"{entry}\t{prefix}{change.path}\0".encode("utf-8", "surrogateescape")
-
-
-def _write_blob(git: Git, file: File) -> None:
-    oid = git.run("hash-object", "-w", "--stdin", stdin=file.data).decode().strip()
-    if oid != file.oid:
-        raise AssertionError(f"git calls the blob {oid}, the plan {file.oid}")
 
 
 def _checked_out_in(git: Git, ref: str) -> str | None:

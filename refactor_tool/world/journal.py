@@ -1,7 +1,8 @@
-"""What was applied to a repository and can be taken back, last one last: `refactor-tool/undo.json` in its git directory.
+"""What was applied to a repository and can be taken back, the last one last.
 
-One process at a time holds it. An entry is written before what it describes is done, so that an interrupted
-application can be taken back too.
+It lies in `refactor-tool/undo.json` in the repository's git directory, which linked work trees share. One process at a
+time holds it. An entry is written before what it describes is done, so that an interrupted application can be taken
+back too.
 """
 
 from __future__ import annotations

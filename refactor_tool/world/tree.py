@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from refactor_tool.model import EnvironmentFailure, File, NothingScanned, Skipped, Snapshot, ToolError
 from refactor_tool.world.disk import Disk, Listed, list_folder, list_worktree
@@ -39,7 +40,7 @@ def read_tree(path: Path | None = None) -> Snapshot:
             return _work_tree(git, listing, place, prefix)
     folder = place.root / place.below
     files, skipped, _ = _from_disk(Disk(folder), {entry.path: Listed(entry) for entry in list_folder(folder)})
-    return _snapshot(place, files, skipped)
+    return _snapshot(place, files, skipped, "tree", ".", None)
 
 
 def read_ref(path: Path | None, ref: str) -> Snapshot:
@@ -119,7 +120,7 @@ def _ref(objects: Objects, place: Place, ref: str, known: Mapping[tuple[str, str
         else:
             target = data[entry.oid].decode("utf-8", "surrogateescape") if entry.mode == LINK else None
             skipped.append(Skipped(path, _reason(path, entry.mode, target)))
-    return _snapshot(place, files, skipped, ref, commit)
+    return _snapshot(place, files, skipped, "ref", ref, commit)
 
 
 # --- from the disk ------------------------------------------------------------------------------------
@@ -130,14 +131,10 @@ def _work_tree(git: Git, listing: Sequence[Listed], place: Place, prefix: str) -
     with Objects(git) as objects:
         data = dict(objects.blobs(dict.fromkeys(entry.oid for entry in hidden.values())))
         files |= {path: File(data[entry.oid], entry.oid, entry.mode) for path, entry in hidden.items()}
-        try:
+        commit = None
+        with suppress(EnvironmentFailure):  # nothing is committed yet
             commit = objects.commit("HEAD")
-        except EnvironmentFailure:  # nothing is committed yet
-            commit = None
-    snapshot = _snapshot(place, files, skipped)
-    if commit is not None:
-        snapshot = replace(snapshot, commit=commit.oid, committed_at=commit.committed_at)
-    return replace(snapshot, label=prefix.rstrip("/") or ".")
+    return _snapshot(place, files, skipped, "tree", prefix.rstrip("/") or ".", commit)
 
 
 def _relevant(listing: Iterable[Listed], prefix: str) -> dict[str, Listed]:
@@ -176,16 +173,21 @@ def _from_disk(disk: Disk, found: Mapping[str, Listed]) -> tuple[dict[str, File]
 
 
 def _snapshot(
-    place: Place, files: Mapping[str, File], skipped: Iterable[Skipped], ref: str = "", commit: Commit | None = None
+    place: Place,
+    files: Mapping[str, File],
+    skipped: Iterable[Skipped],
+    source: Literal["ref", "tree"],
+    label: str,
+    commit: Commit | None,
 ) -> Snapshot:
     if not any(path.endswith(".go") for path in files):
-        where = f"{place.root / place.below}{f' at {ref}' if ref else ''}"
+        where = f"{place.root / place.below}{f' at {label}' if source == 'ref' else ''}"
         raise NothingScanned(f"{where}: no Go file is there", "give a checkout of k3s, or a ref of one with --ref")
     ordered = {path: files[path] for path in sorted(files)}
     aside = tuple(sorted(skipped, key=lambda each: each.path))
     if commit is None:
-        return Snapshot(ordered, skipped=aside)
-    return Snapshot(ordered, "ref", ref, commit.oid, commit.committed_at, aside)
+        return Snapshot(ordered, source, label, skipped=aside)
+    return Snapshot(ordered, source, label, commit.oid, commit.committed_at, aside)
 
 
 def _reason(path: str, mode: str, target: str | None) -> str:

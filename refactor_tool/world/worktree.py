@@ -128,8 +128,7 @@ def _write(git: Git, path: str, change: FileChange) -> Write | None:
 
 def _as_checked_out(git: Git, path: str, file: File) -> bytes:
     """Return a new file's bytes with the line ends that git would give it."""
-    oid = git.run("hash-object", "-w", "--stdin", stdin=file.data).decode().strip()
-    return git.run("cat-file", "--filters", f"--path={path}", oid, as_user=True)
+    return git.run("cat-file", "--filters", f"--path={path}", git.write_blob(file.data), as_user=True)
 
 
 def _replaced(path: str, change: FileChange, write: Write | None) -> Replaced:
