@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from refactor_tool.codemods import _shapes
 from refactor_tool.codemods._k3s import CMDS, CONFIG, CRI_FIELDS, package, site
@@ -15,13 +14,14 @@ from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import Node, statement, trail
 from refactor_tool.model import Finding, Leave, Manual, Rewrite, Span, Verdict
+from refactor_tool.record import record
 
 ID = "cri-ready"
 BY_HAND = "take the channel out by hand; executor.CRIReadyChan() is the only one left"
 _FIELDS = re.compile(rb"\b(?:" + "|".join(CRI_FIELDS).encode() + rb")\b")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Carriers:
     """The fields that carry the channel: of the agent's flags, closed there, and of the control runtime, waited on."""
 
@@ -195,7 +195,7 @@ def _is_parameter(found: ast.Object) -> bool:
 # --- variables that feed them -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Variable:
     """A variable of a function: the statements that go with it, by shape, and the uses of a field that they cover."""
 

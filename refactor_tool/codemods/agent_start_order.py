@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from refactor_tool.codemod import Anchor, Codemod, Template
 from refactor_tool.codemods import _shapes
@@ -17,6 +16,7 @@ from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.gosrc.walk import Node, walk
 from refactor_tool.model import Edit, Finding, Fragment, Leave, Manual, Rewrite, Span, Verdict
+from refactor_tool.record import record
 
 ID = "agent-start-order"
 NAME = "setupTunnelAndRunAgent"
@@ -79,7 +79,7 @@ def _kubelet_waits(tree: Tree) -> bool:
 # --- the known order --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Order:
     """The parts of the function as it was: what goes, and what stays in between."""
 

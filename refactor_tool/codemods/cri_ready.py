@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from refactor_tool.codemod import Anchor, Codemod, Template
@@ -18,7 +17,8 @@ from refactor_tool.codemods._k3s import AGENT, ETCD, EXECUTOR, MOCK, package
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import Node, functions_at, statement, trail, walk
-from refactor_tool.model import Edit, Finding, Fragment, Leave, Manual, Rewrite, Span, Verdict
+from refactor_tool.model import Edit, Finding, Fragment, Leave, Manual, NeedImport, Rewrite, Span, Verdict
+from refactor_tool.record import record, replace
 
 CHAN = "CRIReadyChan"
 LOGRUS = "github.com/sirupsen/logrus"
@@ -26,7 +26,7 @@ LOGRUS = "github.com/sirupsen/logrus"
 WAITS = {"(*ETCD).Reset": "etcd-reset", "(*ETCD).Start": "etcd-start", "(*ETCD).manageLearners": "etcd-learners"}
 
 _ELSE = Template(f"{ID}/else.go.j2", ("ctx", "executor", "node"))
-_NOTHING_TO_START = Template(f"{ID}/nothing_to_start.go.j2", ("ctx", "executor", "node"))
+_CALL_CRI = Template(f"{ID}/call_cri.go.j2", ("ctx", "executor", "node", "standalone"))
 _SET_MOCK = Template(f"{ID}/set_mock.go.j2", ("executor", "mock"))
 _CRI = re.compile(rb"\bCRI\b")
 _CHAN = re.compile(rb"\b" + CHAN.encode() + rb"\b")
@@ -67,31 +67,24 @@ def _handed_on(carriers: Carriers, uses: Iterable[Occurrence]) -> set[tuple[str,
 def _use(carriers: Carriers, use: Occurrence) -> Finding:
     """Judge one use of a field."""
     tree, path = carriers.tree, use.path
-    stmt = statement(nodes_at(tree, path, use.span))
     anchor = WAITS.get(tree.title_at(path, use.span.start), "")
-    match use.role, stmt:
+    match use.role, statement(nodes_at(tree, path, use.span)):
         case _ if not carriers.holds(use.object):
             pass
-        case "receive", ast.ExprStmt(span=span, x=ast.Unary(op="<-")):
-            asked = _shapes.ready_chan(tree, path, CHAN, span)
-            verdict = asked if isinstance(asked, Manual) else _shapes.wait_ready(tree, path, span, *asked)
-            return finding(tree, path, span, verdict, "wait for the executor's channel", "receive", anchor)
         case (("nil-check" | "close"), _) if use.object in carriers.agent:
             return _closing(carriers, use)
-        case "assignment", ast.Assign(span=span, lhs=(left,), op="=", rhs=(right,)) if carriers.is_field(path, left):
-            gone = _shapes.remove_statements(tree, path, (span,))
-            verdict = (
-                _shapes.combined(gone) if is_pure(right) else Manual(f"{tree.text(path, span)!r} does more", BY_HAND)
-            )
-            return finding(tree, path, span, verdict, f"no longer set {use.name}", "field-assignment")
         case "key", _:
             return _cri_carriers.key(carriers, use)
-        case (("select-case" | "assignment" | "argument" | "value" | "return"), _) if use.object in carriers.runtime:
+        case "assignment", ast.Assign(span=span, lhs=(left,), op="=", rhs=(right,)) if carriers.is_field(path, left):
+            gone = _shapes.remove_statements(tree, path, (span,))
+            more = Manual(f"{tree.text(path, span)!r} does more than set a channel", BY_HAND)
+            verdict = _shapes.combined(gone) if is_pure(right) else more
+            return finding(tree, path, span, verdict, f"no longer set {use.name}", "field-assignment")
+        case role, stmt if use.object in carriers.runtime:
             asked = _shapes.ready_chan(tree, path, CHAN, use.qualified)
-            if isinstance(asked, Manual):
-                return finding(tree, path, use.qualified, asked, "ask the executor", use.role, anchor)
-            change = Rewrite((Edit(path, use.qualified, asked[0].encode()), *asked[1]))
-            return finding(tree, path, use.qualified, change, "ask the executor for the channel", use.role, anchor)
+            verdict = asked if isinstance(asked, Manual) else _shapes.replace_use(tree, use, *asked)
+            span = stmt.span if role == "receive" and isinstance(stmt, ast.ExprStmt) else use.qualified
+            return finding(tree, path, span, verdict, "ask the executor for the channel", role, anchor)
         case _:
             pass
     unknown = Manual(f"unknown use of {use.name}: {tree.line_text(path, use.span.start)!r}", BY_HAND)
@@ -101,33 +94,35 @@ def _use(carriers: Carriers, use: Occurrence) -> Finding:
 # --- where the agent closes the channel -------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Start:
-    """A call that starts a container runtime: which, its callee's place, its arguments, and the place of the call."""
+    """A call that starts a container runtime: which, whether the executor can do it, its arguments and its place."""
 
     runtime: str
-    callee: Span
+    by_executor: bool
     args: tuple[str, ...]
     span: Span
 
 
-def _starters(tree: Tree) -> dict[ast.Object, str]:
-    """Return the executor's functions that start a container runtime, by what they start."""
-    return {ast.PackageObject(package(tree, EXECUTOR), name): name for name in ("Containerd", "Docker")}
+def _by_executor(tree: Tree) -> dict[ast.Object, str]:
+    """Return the executor's functions that start a container runtime, by what they start; none before 2024-02-21."""
+    names = [name for name in ("Containerd", "Docker") if tree.functions(package(tree, EXECUTOR), name)]
+    return {ast.PackageObject(package(tree, EXECUTOR), name): name for name in names}
 
 
-def _direct_starters(tree: Tree) -> dict[ast.Object, str]:
-    """Return the functions that start one without the executor, as before 2024-02-21."""
+def _directly(tree: Tree) -> dict[ast.Object, str]:
+    """Return the functions that start one without the executor."""
     folders = {"Containerd": f"{AGENT}/containerd", "Docker": f"{AGENT}/cridockerd"}
     return {ast.PackageObject(package(tree, folder), "Run"): name for name, folder in folders.items()}
 
 
 def _direct_starts(tree: Tree) -> Iterator[Finding]:
-    """Let the executor start the container runtime, so that it can tell when that is ready."""
-    known = _direct_starters(tree)
+    """Let the executor start what it can, so that it knows when that is ready."""
+    known = _directly(tree)
+    able = _by_executor(tree).values()
     for path in tree.package_files(package(tree, AGENT)):
-        for use in tree.occurrences(path, _RUN) if b"containerd" in tree.data(path) else ():
-            if use.object not in known:
+        for use in tree.occurrences(path, _RUN) if able and b"containerd" in tree.data(path) else ():
+            if use.object not in known or known[use.object] not in able:
                 continue
             name = known[use.object]
             executor = tree.qualify(path, package(tree, EXECUTOR), "executor", use.span.start)
@@ -154,8 +149,12 @@ def _closing(carriers: Carriers, use: Occurrence) -> Finding:
         return finding(tree, path, use.qualified, unknown, "call executor.CRI", "unknown-shape")
     stmt, before = place
     starts = _starts(tree, path, whole)
-    verdict = _else_branch(tree, path, stmt, before, starts) if starts else _standalone(tree, path, stmt, before)
-    anchor = "agent-run" if starts else "run-standalone"
+    if not starts:
+        verdict, anchor = _standalone(tree, path, stmt, before), "run-standalone"
+    elif any(start.by_executor for start in starts):
+        verdict, anchor = _else_branch(tree, path, stmt, before, starts), "agent-run"
+    else:
+        verdict, anchor = _after_starts(tree, path, stmt, before, starts), "agent-run"
     return finding(tree, path, stmt.span, verdict, "call executor.CRI", "close-channel", anchor)
 
 
@@ -182,10 +181,11 @@ def _closing_statement(
 
 
 def _starts(tree: Tree, path: str, root: Node) -> tuple[Start, ...]:
-    known = {**_starters(tree), **_direct_starters(tree)}
+    known = {**_directly(tree), **_by_executor(tree)}
+    able = _by_executor(tree).values()
     calls = [node for node in walk(root) if isinstance(node, ast.Call)]
     return tuple(
-        Start(known[callee], call.fun.span, tuple(tree.text(path, arg.span) for arg in call.args), call.span)
+        Start(known[callee], known[callee] in able, tuple(tree.text(path, arg.span) for arg in call.args), call.span)
         for call, callee in ((call, tree.calls(path, call)) for call in calls)
         if callee in known
     )
@@ -244,6 +244,29 @@ def _is_cri(tree: Tree, found: ast.Object | None) -> bool:
     return found == ast.PackageObject(package(tree, EXECUTOR), "CRI")
 
 
+def _after_starts(
+    tree: Tree, path: str, stmt: ast.Stmt, before: Sequence[ast.Stmt], starts: Sequence[Start]
+) -> Verdict:
+    """Replace what closed the channel by the call that does so where the agent starts the runtimes itself."""
+    args = {start.args for start in starts}
+    if len(args) != 1 or len(starts[0].args) != 2:
+        return Manual("docker and containerd are not started with the same context and node", BY_HAND)
+    if not all(any(each.span.contains(start.span) for each in before) for start in starts):
+        return Manual("a container runtime is started after the channel is closed", BY_HAND)
+    lost = [
+        text
+        for found in tree.comments_in(path, stmt.span)
+        if not _shapes.is_about_readiness(text := tree.text(path, found))
+    ]
+    if lost:
+        return Manual(f"the comment {lost[0]!r} would be lost", "move it to where it still holds")
+    call = _call_cri(tree, path, stmt, *starts[0].args, standalone=False)
+    if isinstance(call, Manual):
+        return call
+    edit = Edit(path, stmt.span, replace(call[0], indent=tree.indent(path, stmt.span.start)))
+    return Rewrite((edit, *call[1]))
+
+
 def _standalone(tree: Tree, path: str, stmt: ast.Stmt, before: Sequence[ast.Stmt]) -> Verdict:
     """Replace what closed the channel of a node without a container runtime by the call that does so now."""
     bootstrap = ast.PackageObject(package(tree, EXECUTOR), "Bootstrap")
@@ -251,12 +274,21 @@ def _standalone(tree: Tree, path: str, stmt: ast.Stmt, before: Sequence[ast.Stmt
     args = next((call.args for call in calls if tree.calls(path, call) == bootstrap), ())
     if len(args) < 2:
         return Manual("executor.Bootstrap is not called before, so the node's configuration is not known", BY_HAND)
+    call = _call_cri(tree, path, stmt, *(tree.text(path, arg.span) for arg in args[:2]), standalone=True)
+    if isinstance(call, Manual):
+        return call
+    return _shapes.combined(_shapes.replace_statement(tree, path, stmt.span, call[0]), call[1])
+
+
+def _call_cri(
+    tree: Tree, path: str, stmt: ast.Stmt, ctx: str, node: str, *, standalone: bool
+) -> tuple[Fragment, tuple[NeedImport, ...]] | Manual:
     executor = tree.qualify(path, package(tree, EXECUTOR), "executor", stmt.span.start)
     if executor is None:
-        return _shapes.cannot_name(EXECUTOR, "executor.CRI")
-    ctx, node = (tree.text(path, arg.span) for arg in args[:2])
-    text = Fragment.of(_NOTHING_TO_START.name, executor=executor.prefix, ctx=ctx, node=node)
-    return _shapes.combined(_shapes.replace_statement(tree, path, stmt.span, text), _shapes.needs(path, executor))
+        return _shapes.cannot_name(EXECUTOR, f"executor.CRI({ctx}, {node})")
+    why = "yes" if standalone else ""
+    text = Fragment.of(_CALL_CRI.name, executor=executor.prefix, ctx=ctx, node=node, standalone=why)
+    return text, _shapes.needs(path, executor)
 
 
 # --- tests ------------------------------------------------------------------------------------------
@@ -364,6 +396,6 @@ CODEMOD = Codemod(
         Anchor("generate-runtime", optional=True),
         *(Anchor(name) for name in WAITS.values()),
     ),
-    templates=(_ELSE, _NOTHING_TO_START, _SET_MOCK, _shapes.WAIT_READY),
+    templates=(_ELSE, _CALL_CRI, _SET_MOCK, _shapes.WAIT_READY),
     find=find,
 )
