@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from refactor_tool.codemod import Codemod
-from refactor_tool.codemods import surface_readyz_errors
+from refactor_tool.codemods import executor_ready_channels, surface_readyz_errors
 
-SUITE: tuple[Codemod, ...] = (surface_readyz_errors.CODEMOD,)
+SUITE: tuple[Codemod, ...] = (
+    surface_readyz_errors.CODEMOD,
+    executor_ready_channels.CODEMOD,
+)

@@ -6,12 +6,11 @@ has to be one whose meaning is known: nothing that somebody added gets lost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.gosrc.walk import Node, walk
 from refactor_tool.model import Span
+from refactor_tool.record import record
 
 #: The polls that are known, and what stands between the timeout and the check.
 POLLS = {"PollUntilContextTimeout": ("true",), "PollImmediateWithContext": ()}
@@ -20,7 +19,7 @@ _REST = "k8s.io/client-go/rest"
 _LOGRUS = "github.com/sirupsen/logrus"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReadyzPoll:
     """The parts of the function: names of its parameters and locals, and the statements between which it is cut."""
 

@@ -1,0 +1,386 @@
+"""Give an executor its readiness: a signal a component, the accessors, and the start methods that close a signal.
+
+Any type that implements the interface, or comes close, is treated alike, as the methods that the interface gains would
+be missing otherwise. What cannot be derived for one of them is a person's to write, and stops the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias, assert_never
+
+from refactor_tool.codemod import Template
+from refactor_tool.codemods._k3s import CONFIG, CRI, EXECUTOR, UTIL, package, site
+from refactor_tool.codemods._shapes import cannot_name, needs, receiver, receiver_name
+from refactor_tool.gosrc import ast, layout
+from refactor_tool.gosrc.tree import Tree, TypeRef
+from refactor_tool.gosrc.walk import Node, children, walk
+from refactor_tool.model import Change, Channel, Edit, Finding, Leave, Manual, Rewrite, Span, Verdict
+from refactor_tool.record import record
+
+ID = "executor-ready-channels"
+#: The accessors that the interface gains, and the field that an executor keeps each signal in.
+FIELDS = {"APIServerReadyChan": "apiServerReady", "ETCDReadyChan": "etcdReady", "CRIReadyChan": "criReady"}
+SIGNAL = FIELDS["CRIReadyChan"]
+CHANNELS: dict[str, Channel] = {"APIServerReadyChan": "apiserver", "ETCDReadyChan": "etcd", "CRIReadyChan": "cri"}
+#: The methods whose success means that the container runtime is ready, with their anchors in k3s' own executor.
+STARTS = {"Containerd": "embedded-containerd", "Docker": "embedded-docker", "CRI": "embedded-cri"}
+STATE = "embedded-state"
+#: K3s' own executor.
+EMBEDDED = "Embedded"
+
+ACCESSORS = Template(f"{ID}/accessors.go.j2", ("accessors", "receiver", "type"))
+STRUCT_DOC = Template(f"{ID}/embedded_doc.go.j2", ("type",))
+CONTAINERD_DOC = Template(f"{ID}/containerd_doc.go.j2")
+INTERFACE_CHECK = Template(f"{ID}/interface_check.go.j2", ("type",))
+CRI_METHOD = Template(
+    f"{ID}/cri.go.j2", ("config", "context", "cri", "is_started_elsewhere", "no_wait", "receiver", "type")
+)
+CRI_DOUBLE = Template(f"{ID}/cri_double.go.j2", ("config", "context", "receiver", "type"))
+TEMPLATES = (ACCESSORS, STRUCT_DOC, CONTAINERD_DOC, INTERFACE_CHECK, CRI_METHOD, CRI_DOUBLE)
+
+
+@record
+class Executor:
+    """A type that implements the interface: where it is declared, and all its methods in every build variant."""
+
+    tree: Tree
+    package: str
+    type: str
+    path: str
+    decl: ast.TypeDecl
+    struct: ast.StructType
+    methods: tuple[tuple[str, ast.FuncDecl], ...]
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """The accessors that it does not have."""
+        return tuple(name for name in FIELDS if not self.has(name))
+
+    @property
+    def receiver(self) -> str:
+        return receiver_name(self.tree, self.package, self.type)
+
+    @property
+    def is_embedded(self) -> bool:
+        return self.type == EMBEDDED
+
+    @property
+    def home(self) -> str:
+        """The file of the method after which `CRI` goes: of `Docker`, or with most of the others."""
+        return self.after[0]
+
+    @property
+    def after(self) -> tuple[str, ast.FuncDecl]:
+        starts = [found for found in self.methods if found[1].name == "Docker"]
+        boot = [found for found in self.methods if found[1].name == "Bootstrap"]
+        home = (starts or boot or self.methods)[-1][0]
+        return (starts or [found for found in self.methods if found[0] == home])[-1]
+
+    def has(self, name: str) -> bool:
+        return any(method.name == name for _, method in self.methods)
+
+    def anchor(self, name: str) -> str:
+        """Return the anchor for k3s' own executor, which is the only one that must be there."""
+        return name if self.is_embedded else ""
+
+
+@record
+class Unchanged:
+    """An implementer that is not changed, and why."""
+
+    type: str
+    path: str
+    span: Span
+    verdict: Leave | Manual
+
+
+Implementer: TypeAlias = Executor | Unchanged
+
+
+def implementers(tree: Tree) -> tuple[Implementer, ...]:
+    """Return every type that implements the interface, or comes close."""
+    found = tree.implementers(package(tree, EXECUTOR), "Executor")
+    owners = {(implementer.package, implementer.type) for implementer in found}
+    return tuple(_implementer(tree, implementer, owners) for implementer in found)
+
+
+def executor_findings(tree: Tree, known: Iterable[Implementer]) -> Iterator[Finding]:
+    """Yield what becomes of each implementer."""
+    for found in known:
+        match found:
+            case Executor():
+                yield from _state(found)
+                yield from _starts(found)
+                yield from _cri(found)
+            case Unchanged(type=name, path=path, span=span, verdict=verdict):
+                message = f"give {name} readiness channels"
+                anchor = STATE if name == EMBEDDED else ""
+                yield site(
+                    tree, ID, path, span, verdict, message, channel="none", shape="executor-state", anchor=anchor
+                )
+            case _:
+                assert_never(found)
+
+
+def _implementer(tree: Tree, implementer: ast.Implementer, owners: set[tuple[str, str]]) -> Implementer:
+    methods = tree.methods(implementer.package, implementer.type)
+    declared = tree.types(implementer.package, implementer.type)
+    found = _executor(tree, implementer, methods, declared, owners)
+    if isinstance(found, Executor):
+        return found
+    path, decl = (declared or methods)[0]
+    return Unchanged(implementer.type, path, decl.span, found)
+
+
+def _executor(
+    tree: Tree,
+    implementer: ast.Implementer,
+    methods: tuple[tuple[str, ast.FuncDecl], ...],
+    declared: tuple[tuple[str, ast.TypeDecl], ...],
+    owners: set[tuple[str, str]],
+) -> Executor | Leave | Manual:
+    """Return an implementer that is done or can be changed, else why there is nothing to do or no way known."""
+    name = implementer.type
+    instruction = (
+        f"give {name} the methods {', '.join(FIELDS)} and CRI: keep a util.ReadySignal for each channel, and close it"
+        " when its component has started"
+    )
+    if len(declared) != 1 or not isinstance(declared[0][1].type, ast.StructType):
+        return Manual(f"{name} is not one struct for all builds", instruction)
+    path, decl = declared[0]
+    struct = decl.type
+    assert isinstance(struct, ast.StructType)
+    executor = Executor(tree, implementer.package, name, path, decl, struct, methods)
+    if not executor.lacking and executor.has("CRI"):
+        return executor
+    promoted = _promoted_from(tree, path, struct, owners)
+    if promoted:
+        return Leave(f"{name} takes the methods that it does not declare from {promoted}")
+    if tree.file(path).generated:
+        return Manual(f"{name} is generated", f"run its generator again; {instruction}")
+    by_value = next((method for _, method in methods if not _is_pointer(method)), None)
+    if by_value is not None:
+        return Manual(f"{by_value.title} works on a copy, and a signal must not be copied", instruction)
+    taken = [
+        FIELDS[accessor] for accessor in executor.lacking if tree.member(implementer.package, name, FIELDS[accessor])
+    ]
+    if taken:
+        return Manual(f"{name} has {taken[0]} already, but not its accessor", instruction)
+    if not tree.text(path, decl.span).startswith("type ") or (
+        struct.fields and "\n" not in tree.text(path, struct.span)
+    ):
+        return Manual(f"{name} is declared in a group or on one line", f"declare it by itself; {instruction}")
+    return executor
+
+
+def _promoted_from(tree: Tree, path: str, struct: ast.StructType, owners: set[tuple[str, str]]) -> str:
+    """Return the executor or interface that a struct embeds, "" where it embeds none."""
+    known = {*owners, (package(tree, EXECUTOR), "Executor")}
+    for field in struct.fields:
+        named = tree.named_type(TypeRef(field.type, path)) if not field.names else None
+        if named is not None and (named.package, named.name) in known:
+            return named.name
+    return ""
+
+
+def _is_pointer(method: ast.FuncDecl) -> bool:
+    return method.receiver is not None and isinstance(method.receiver.type, ast.Unary)
+
+
+# --- the signals ------------------------------------------------------------------------------------
+
+
+def _state(executor: Executor) -> Iterator[Finding]:
+    """Yield the struct, and the accessors that are there."""
+    tree, path, decl = executor.tree, executor.path, executor.decl
+    verdict: Verdict = Leave("it has its readiness channels already", done=True)
+    if executor.lacking:
+        verdict = _with_signals(executor)
+    span = Span(decl.doc.start if decl.doc is not None else decl.span.start, decl.span.end)
+    message = f"let {executor.type} keep a signal for each component"
+    yield site(
+        tree, ID, path, span, verdict, message, channel="none", shape="executor-state", anchor=executor.anchor(STATE)
+    )
+    for where, method in executor.methods:
+        if method.name in FIELDS:
+            done = Leave("gives out its channel already", done=True)
+            yield site(
+                tree,
+                ID,
+                where,
+                method.span,
+                done,
+                f"keep {method.name}",
+                channel=CHANNELS[method.name],
+                shape="accessor",
+            )
+
+
+def _with_signals(executor: Executor) -> Rewrite | Manual:
+    tree, path, decl = executor.tree, executor.path, executor.decl
+    util = tree.qualify(path, package(tree, UTIL), "util", decl.span.start)
+    if util is None:
+        return cannot_name(UTIL, "util.ReadySignal")
+    fields = [(FIELDS[name], f"{util.prefix}ReadySignal") for name in executor.lacking]
+    accessors = ACCESSORS.filled(
+        {
+            "accessors": " ".join(f"{name}={FIELDS[name]}" for name in executor.lacking),
+            "receiver": executor.receiver,
+            "type": executor.type,
+        }
+    )
+    changes: list[Change] = [
+        *layout.add_fields(tree, path, executor.struct, fields),
+        Edit(path, layout.insert_after_line(tree, path, decl.span.end - 1), accessors),
+        *needs(path, util),
+    ]
+    apart = all(where != path for where, method in executor.methods if method.name == "Bootstrap")
+    if decl.doc is None and apart and not tree.file(path).constraint and executor.is_embedded:
+        place = layout.insert_before_line(tree, path, decl.span.start)
+        changes.append(Edit(path, place, STRUCT_DOC.filled({"type": executor.type})))
+    return Rewrite(tuple(changes))
+
+
+# --- what starts the container runtime --------------------------------------------------------------
+
+
+def _starts(executor: Executor) -> Iterator[Finding]:
+    """Yield the methods that start the container runtime, or wait for it."""
+    for path, method in executor.methods:
+        if method.name not in STARTS:
+            continue
+        verdict: Verdict = Leave("reports its success already, or in a way of its own", done=True)
+        if not executor.has("CRIReadyChan"):
+            verdict = _reporting(executor, path, executor.tree.function(path, method))
+        message = f"let the success of {method.name} close {SIGNAL}"
+        anchor = executor.anchor(STARTS[method.name])
+        yield site(
+            executor.tree, ID, path, method.span, verdict, message, channel="cri", shape="runtime-start", anchor=anchor
+        )
+
+
+def _reporting(executor: Executor, path: str, method: ast.FuncDecl) -> Rewrite | Manual:
+    """Close the signal wherever a method returns nil: put each error that it returns through the signal.
+
+    A guard that returns the error it has just tested needs none.
+    """
+    tree = executor.tree
+    instruction = f"return the error of {method.name} through CloseIfNil of {SIGNAL}, so that success closes it"
+    match method.results:
+        case (ast.Param(names=names, type=ast.Ident(name="error")),) if len(names) < 2:
+            pass
+        case _:
+            return Manual(f"{method.title} does not return an error alone", instruction)
+    own = receiver(tree, path, method, method.body.span if method.body is not None else method.span)
+    if isinstance(own, Manual):
+        return own
+    changes: list[Change] = [*own[1]]
+    guarded = {stmt.span for node in walk(method) if isinstance(node, ast.If) for stmt in _passes_on(tree, path, node)}
+    for stmt in _own_statements(method):
+        match stmt:
+            case ast.Return(values=(value,)) if stmt.span not in guarded:
+                start, end = Span(value.span.start, value.span.start), Span(value.span.end, value.span.end)
+                changes += (Edit(path, start, f"{own[0]}.{SIGNAL}.CloseIfNil(".encode()), Edit(path, end, b")"))
+            case ast.Return(values=()):
+                return Manual(f"{method.title} has a return without its value", instruction)
+            case ast.OtherStmt() if "return" in tree.text(path, stmt.span):
+                return Manual(f"{method.title} has a statement of a form that is not known", instruction)
+            case _:
+                pass
+    if method.name == "Containerd" and method.doc is None and executor.is_embedded:
+        changes.append(Edit(path, layout.insert_before_line(tree, path, method.span.start), CONTAINERD_DOC.filled({})))
+    return Rewrite(tuple(changes))
+
+
+def _own_statements(node: Node) -> Iterator[Node]:
+    """Yield all below a node, but nothing of functions in it."""
+    for child in children(node):
+        if not isinstance(child, ast.FuncLit):
+            yield child
+            yield from _own_statements(child)
+
+
+def _passes_on(tree: Tree, path: str, guard: ast.If) -> tuple[ast.Stmt, ...]:
+    """Return the last statement of `if err != nil { …; return err }`."""
+    match guard:
+        case ast.If(
+            cond=ast.Binary(op="!=", x=ast.Ident(name=tested), y=nil),
+            then=ast.Block(stmts=(*_, ast.Return(values=(ast.Ident(name=returned),)) as last)),
+        ) if tested == returned and tree.text(path, nil.span) == "nil":
+            return (last,)
+        case _:
+            return ()
+
+
+def _cri(executor: Executor) -> Iterator[Finding]:
+    """Yield the place where the method for a runtime that the executor does not start is missing."""
+    if executor.has("CRI"):
+        return
+    tree = executor.tree
+    home, after = executor.after
+    verdict = _cri_method(executor, home, after)
+    message = f"let {executor.type} tell when a container runtime is ready that it does not start"
+    anchor = executor.anchor(STARTS["CRI"])
+    yield site(tree, ID, home, after.span, verdict, message, channel="cri", shape="executor-cri", anchor=anchor)
+
+
+def _cri_method(executor: Executor, path: str, after: ast.FuncDecl) -> Rewrite | Manual:
+    tree = executor.tree
+    instruction = (
+        f"give {executor.type} a method CRI(ctx, node) that closes {SIGNAL} once the runtime at the node's"
+        " ContainerRuntimeEndpoint answers, or at once where there is nothing to wait for"
+    )
+    place = layout.insert_after_line(tree, path, after.span.end - 1)
+    context = tree.qualify(path, "context", "context", place.start)
+    config = tree.qualify(path, package(tree, CONFIG), "daemonconfig", place.start)
+    if context is None or config is None:
+        return cannot_name(CONFIG, f"the method CRI of {executor.type}")
+    values = {"context": context.prefix, "config": config.prefix, "receiver": executor.receiver, "type": executor.type}
+    if tree.file(path).test or path.startswith("tests/"):
+        return Rewrite((Edit(path, place, CRI_DOUBLE.filled(values)), *needs(path, context, config)))
+    cri = tree.qualify(path, package(tree, CRI), "cri", place.start)
+    if cri is None:
+        return cannot_name(CRI, f"the method CRI of {executor.type}, which calls WaitForService")
+    if not _is_known_wait(tree):
+        return Manual(f"{CRI} has no WaitForService that takes a context, an address and a name", instruction)
+    fields = ["ContainerRuntimeEndpoint"] + ([] if executor.has("Docker") else ["Docker"])
+    unknown = [name for name in fields if tree.member(package(tree, CONFIG), "Node", name) is None]
+    if unknown:
+        return Manual(f"the Node of {CONFIG} has no field {unknown[0]}", instruction)
+    # before 2024-02-21 the agent starts the runtime itself, and calls CRI after that
+    elsewhere = [
+        condition
+        for start, condition in (("Docker", "cfg.Docker"), ("Containerd", 'cfg.ContainerRuntimeEndpoint == ""'))
+        if not executor.has(start)
+    ]
+    values |= {
+        "cri": cri.prefix,
+        "is_started_elsewhere": "yes" if elsewhere else "",
+        "no_wait": " || ".join([*elsewhere, 'cfg.ContainerRuntimeEndpoint == "/dev/null"']),
+    }
+    changes: list[Change] = [Edit(path, place, CRI_METHOD.filled(values)), *needs(path, context, config, cri)]
+    if executor.is_embedded and not _is_checked(executor):
+        first = next(decl for decl in tree.decls(path) if isinstance(decl, ast.FuncDecl))
+        at = layout.insert_before_line(tree, path, first.doc.start if first.doc is not None else first.span.start)
+        changes.append(Edit(path, at, INTERFACE_CHECK.filled({"type": executor.type})))
+    return Rewrite(tuple(changes))
+
+
+def _is_known_wait(tree: Tree) -> bool:
+    """Tell whether the wait for a runtime takes a context, an address and a name, and returns an error."""
+    return any(
+        [tree.text(path, param.type.span) for param in decl.params for _ in param.names][1:] == ["string", "string"]
+        and [tree.text(path, result.type.span) for result in decl.results] == ["error"]
+        for path, decl in tree.functions(package(tree, CRI), "WaitForService")
+    )
+
+
+def _is_checked(executor: Executor) -> bool:
+    """Tell whether the package says `var _ Executor = …` of the type."""
+    tree = executor.tree
+    return any(
+        spec.type is not None
+        and tree.named_type(TypeRef(spec.type, path)) == ast.PackageObject(package(tree, EXECUTOR), "Executor")
+        for path, _, spec in tree.variables(executor.package, "_")
+    )
