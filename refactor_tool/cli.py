@@ -102,7 +102,9 @@ def scan(
     _write(plans, output, lambda plan: render_scan(plan, _paint()))
 
 
-@app.command(epilog="Example: refactor-tool plan ~/src/k3s --out series && git -C ~/src/k3s am $PWD/series/0*-*.patch")
+@app.command(
+    epilog="Example: refactor-tool plan ~/src/k3s --out series && git -C ~/src/k3s am $PWD/series/000[1-9]-*.patch"
+)
 def plan(
     path: _PathArg = Path(),
     ref: _OneRefOpt = None,
@@ -133,7 +135,7 @@ def plan(
     if out is not None:
         files = {patch.name: patch.data for patch in patches}
         write_dir(out, {**files, "plan.json": _json(result)}, force=force)
-        following = f"git am {out}/0*-*.patch" if patches else ""
+        following = f"git am {out}/000[1-9]-*.patch" if patches else ""
     elif patches:
         following = f"refactor-tool plan {path} {f'--ref {ref} ' if ref else ''}--out series"
     _write([result], output, lambda one: render_plan(one, _paint(), next_command=following))

@@ -6,7 +6,6 @@ anyone can write a byte.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import assert_never
 
@@ -37,7 +36,7 @@ from refactor_tool.model import (
     Step,
     ToolError,
 )
-from refactor_tool.record import record
+from refactor_tool.record import record, replace
 
 #: Called with what is being done, how far it is, and of how much.
 Progress = Callable[[str, int, int], None]
@@ -130,22 +129,16 @@ def plan(
 def run_codemod(tree: Tree, codemod: Codemod, sources: Mapping[str, str]) -> Ran:
     """Run one codemod on a tree: its findings, its changes if they are sound, and the problems if they are not."""
     findings = find(tree, codemod)
-    problems = [*_anchor_problems(codemod, findings), *_manual_problems(codemod, findings)]
+    problems = [*_anchor_problems(tree, codemod, findings), *_manual_problems(tree, findings)]
     if problems:
         return Ran(findings, (), tuple(problems))
     try:
         changes = _apply(tree, codemod, findings, Renderer(codemod, sources))
     except ToolError as error:
-        return Ran(findings, (), (Problem(error.code, f"{codemod.id}: {error.message}", step=codemod.id),))
+        return Ran(findings, (), (Problem(error.code, error.message, step=codemod.id),))
     after = Tree(tree.snapshot.with_changes(changes), tree.cache)
     flaws = [
-        Problem(
-            ExitCode.INTERNAL,
-            f"{codemod.id}: the result is not sound: {flaw.message}",
-            flaw.path,
-            flaw.span,
-            codemod.id,
-        )
+        _problem(after, ExitCode.INTERNAL, f"the result is not sound: {flaw.message}", flaw.path, flaw.span, codemod.id)
         for flaw in prove(tree, after, changes)
     ]
     if not flaws and changes:
@@ -198,7 +191,7 @@ def _survey(tree: Tree, suite: Sequence[Codemod], report: Progress) -> tuple[tup
         report("scanning", at, len(suite))
         mine = find(tree, codemod)
         found.extend(mine)
-        problems.extend(_anchor_problems(codemod, mine))
+        problems.extend(_anchor_problems(tree, codemod, mine))
     audited = audit(tree, found)
     problems.extend(_unclassified(tree, audited))
     return tuple(sorted([*found, *audited], key=_order)), tuple(problems)
@@ -214,7 +207,7 @@ def _done(findings: Iterable[Finding], suite: Sequence[Codemod]) -> tuple[str, .
 # --- what stands in the way -------------------------------------------------------------------------
 
 
-def _anchor_problems(codemod: Codemod, findings: Iterable[Finding]) -> list[Problem]:
+def _anchor_problems(tree: Tree, codemod: Codemod, findings: Iterable[Finding]) -> list[Problem]:
     places: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.anchor:
@@ -223,18 +216,18 @@ def _anchor_problems(codemod: Codemod, findings: Iterable[Finding]) -> list[Prob
     for anchor in codemod.anchors:
         here = places.get(anchor.name, [])
         if not here and not anchor.optional:
-            message = f"{codemod.id}: the site {anchor.name} is missing"
+            message = f"the site {anchor.name} is missing"
             out.append(Problem(ExitCode.NOTHING_SCANNED, message, step=codemod.id))
         elif len(here) > 1:
             where = " and ".join(sorted(f"{found.path} {found.function}".rstrip() for found in here))
-            message = f"{codemod.id}: the site {anchor.name} is there {len(here)} times: {where}"
-            out.append(Problem(ExitCode.NOTHING_SCANNED, message, here[-1].path, here[-1].span, codemod.id))
+            message = f"the site {anchor.name} is there {len(here)} times: {where}"
+            out.append(_about(tree, ExitCode.NOTHING_SCANNED, message, here[-1]))
     return out
 
 
-def _manual_problems(codemod: Codemod, findings: Iterable[Finding]) -> list[Problem]:
+def _manual_problems(tree: Tree, findings: Iterable[Finding]) -> list[Problem]:
     return [
-        Problem(ExitCode.FINDINGS, f"{codemod.id}: {found.verdict.reason}", found.path, found.span, codemod.id)
+        _about(tree, ExitCode.FINDINGS, found.verdict.reason, found)
         for found in findings
         if isinstance(found.verdict, Manual) and found.verdict.blocks
     ]
@@ -242,24 +235,17 @@ def _manual_problems(codemod: Codemod, findings: Iterable[Finding]) -> list[Prob
 
 def _unclassified(tree: Tree, audited: Iterable[Finding]) -> list[Problem]:
     return [
-        Problem(
-            ExitCode.FINDINGS, f"unclassified: {tree.line_text(found.path, found.span.start)}", found.path, found.span
-        )
+        _problem(tree, ExitCode.FINDINGS, f"unclassified: {text}", found.path, found.span, "")
         for found in audited
         if found.is_unclassified
+        for text in [tree.line_text(found.path, found.span.start)]
     ]
 
 
 def _again(after: Tree, codemod: Codemod) -> list[Problem]:
     """Run the codemod on its own result, which must find nothing left to do."""
     return [
-        Problem(
-            ExitCode.INTERNAL,
-            f"{codemod.id}: a second run would change it again: {found.message}",
-            found.path,
-            found.span,
-            codemod.id,
-        )
+        _about(after, ExitCode.INTERNAL, f"a second run would change it again: {found.message}", found)
         for found in find(after, codemod)
         if isinstance(found.verdict, Rewrite)
     ]
@@ -269,23 +255,26 @@ def _second_plan(tree: Tree, ran: Sequence[Codemod], base: Tree, steps: Sequence
     """Hold the final tree against the codemods that ran and the audit: nothing to do, nothing newly unclassified."""
     if not steps:
         return []
-    found = {codemod.id: find(tree, codemod) for codemod in ran}
+    found = [finding for codemod in ran for finding in find(tree, codemod)]
     out = [
-        Problem(
-            ExitCode.INTERNAL, f"a second plan is not empty: {item.id}: {item.message}", item.path, item.span, item.id
-        )
-        for items in found.values()
-        for item in items
+        _about(tree, ExitCode.INTERNAL, f"a second plan is not empty: {item.message}", item)
+        for item in found
         if isinstance(item.verdict, Rewrite)
     ]
-    audited = [one for one in audit(tree, [item for items in found.values() for item in items]) if one.is_unclassified]
-    known = Counter(_line(base, item) for item in audit(base, ()) if item.path in base.snapshot.files)
-    out.extend(
-        Problem(problem.code, f"after the series: {problem.message}", problem.path, problem.span)
-        for problem, item in zip(_unclassified(tree, audited), audited, strict=True)
-        if known[_line(tree, item)] == 0
-    )
-    return out
+    known = {_line(base, item) for item in audit(base, ())}
+    newly = [item for item in audit(tree, found) if item.is_unclassified and _line(tree, item) not in known]
+    return out + [
+        replace(problem, message=f"after the series: {problem.message}") for problem in _unclassified(tree, newly)
+    ]
+
+
+def _about(tree: Tree, code: ExitCode, message: str, finding: Finding) -> Problem:
+    return _problem(tree, code, message, finding.path, finding.span, finding.id)
+
+
+def _problem(tree: Tree, code: ExitCode, message: str, path: str, span: Span | None, step: str) -> Problem:
+    line = tree.lines(path).position(span.start).line if span is not None else None
+    return Problem(code, message, path, line, step)
 
 
 def _line(tree: Tree, finding: Finding) -> tuple[str, str]:

@@ -142,6 +142,27 @@ class LineIndex:
         return Span(self._starts[line - 1], end)
 
 
+class Places:
+    """Name places of a snapshot for people; each file is indexed once."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._indexes: dict[str, LineIndex] = {}
+
+    def position(self, path: str, offset: int) -> Position:
+        """Return the position of a byte; the first one for a file that the snapshot does not have."""
+        if path not in self._indexes:
+            file = self._snapshot.files.get(path)
+            self._indexes[path] = LineIndex(file.data if file is not None else b"")
+        return self._indexes[path].position(offset)
+
+    def line(self, finding: Finding) -> int | None:
+        """Return the line that a finding starts on, None where its file is not in the snapshot."""
+        if finding.path not in self._snapshot.files:
+            return None
+        return self.position(finding.path, finding.span.start).line
+
+
 def blob_id(data: bytes) -> str:
     """Return the 40-digit id git gives these bytes as a blob."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
@@ -337,12 +358,15 @@ class Step:
 
 @record
 class Problem:
-    """Why a plan is not fit to be emitted: what, where, and the exit code it stands for."""
+    """Why a plan is not fit to be emitted: what, where, and the exit code it stands for.
+
+    `line` is 1-based in the tree that `step` was to change, or in the base where there is no step.
+    """
 
     code: ExitCode
     message: str
     path: str = ""
-    span: Span | None = None
+    line: int | None = None
     step: str = ""
 
 

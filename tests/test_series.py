@@ -530,8 +530,8 @@ def test_cover_letter_of_a_partial_series_says_what_is_missing() -> None:
         findings=(replace(finding(Manual("nobody knows what this is"), start=2), kind="audit"),),
         pending=(("cri-ready", "stopped after\napiserver-ready"),),
         problems=(
-            *[Problem(ExitCode.FINDINGS, "unclassified: ContainerRuntimeReady", "a.go", Span(2, 3))] * 2,
-            Problem(ExitCode.CONFLICT, "edits overlap", "a.go", Span(2, 3), "etcd-ready"),
+            *[Problem(ExitCode.FINDINGS, "unclassified: ContainerRuntimeReady", "a.go", 2)] * 2,
+            Problem(ExitCode.CONFLICT, "edits overlap", "a.go", 1, "etcd-ready"),
             Problem(ExitCode.UNPARSABLE, "no go.mod"),
         ),
     )
@@ -542,7 +542,7 @@ def test_cover_letter_of_a_partial_series_says_what_is_missing() -> None:
     assert letter.partition("this series is partial:\n\n")[2].partition("\n\n")[0] == (
         "- cri-ready: stopped after apiserver-ready\n"
         "- a.go:2: unclassified: ContainerRuntimeReady\n"
-        "- etcd-ready: a.go: edits overlap\n"
+        "- etcd-ready: a.go:1: edits overlap\n"
         "- no go.mod"
     )
 

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any, Literal, assert_never
 
 from refactor_tool import __version__, edits
-from refactor_tool.model import ExitCode, Finding, Leave, LineIndex, Manual, Plan, Problem, Rewrite, Snapshot, gravest
+from refactor_tool.model import ExitCode, Finding, Leave, Manual, Places, Plan, Problem, Rewrite, Snapshot, gravest
 from refactor_tool.record import record
 
 SCHEMA = "refactor-tool/1"
@@ -115,7 +115,7 @@ def document(plan: Plan) -> dict[str, Any]:
         ],
         "done": list(plan.done),
         "pending": [{"id": name, "reason": why} for name, why in plan.pending],
-        "problems": [_problem(plan, problem) for problem in plan.problems],
+        "problems": [_problem(problem) for problem in plan.problems],
         "skipped": [{"path": item.path, "reason": item.reason} for item in plan.base.skipped],
         "summary": {
             "sites": counts.sites,
@@ -157,14 +157,11 @@ def _snapshot(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _findings(plan: Plan) -> list[dict[str, Any]]:
-    lines: dict[str, LineIndex] = {}
+    places = Places(plan.base)
     out = []
     for finding, fingerprint in zip(plan.findings, fingerprints(plan), strict=True):
-        if finding.path not in lines:
-            file = plan.base.files.get(finding.path)
-            lines[finding.path] = LineIndex(file.data if file is not None else b"")
-        start = lines[finding.path].position(finding.span.start)
-        end = lines[finding.path].position(finding.span.end)
+        start = places.position(finding.path, finding.span.start)
+        end = places.position(finding.path, finding.span.end)
         out.append(
             {
                 "id": finding.id,
@@ -187,15 +184,11 @@ def _findings(plan: Plan) -> list[dict[str, Any]]:
     return out
 
 
-def _problem(plan: Plan, problem: Problem) -> dict[str, Any]:
-    line = None
-    file = plan.base.files.get(problem.path)
-    if file is not None and problem.span is not None and problem.span.start <= len(file.data):
-        line = LineIndex(file.data).position(problem.span.start).line
+def _problem(problem: Problem) -> dict[str, Any]:
     return {
         "code": int(problem.code),
         "message": problem.message,
         "path": problem.path,
-        "line": line,
+        "line": problem.line,
         "step": problem.step,
     }

@@ -19,11 +19,10 @@ from refactor_tool.model import (
     FileChange,
     Finding,
     Leave,
-    LineIndex,
     Manual,
+    Places,
     Plan,
     Rewrite,
-    Snapshot,
     Step,
 )
 from refactor_tool.report.document import tally
@@ -267,10 +266,10 @@ def _cover(envelope: Envelope, plan: Plan, parts: Sequence[_Part], subject: str 
     _check_no_closing(title, "cover letter")
     if plan.pending or plan.problems:
         title = f"[PARTIAL] {title}"
-    places = _Places(plan.base)
+    places = Places(plan.base)
     sections = (
         _opening(plan),
-        _missing(plan, places),
+        _missing(plan),
         _what_each_does(parts),
         _first_looks(parts, plan),
         _by_hand(plan, places),
@@ -296,22 +295,9 @@ def _overall(steps: Iterable[Step]) -> Iterable[FileChange]:
     return whole.values()
 
 
-class _Places:
-    """Name places of the base as `path:line`; each file is indexed once."""
-
-    def __init__(self, base: Snapshot) -> None:
-        self._base = base
-        self._indexes: dict[str, LineIndex] = {}
-
-    def line(self, path: str, offset: int) -> int | None:
-        if path not in self._base.files:
-            return None
-        index = self._indexes.setdefault(path, LineIndex(self._base.files[path].data))
-        return index.position(offset).line
-
-    def name(self, path: str, lines: Iterable[int | None]) -> str:
-        shown = ",".join(str(line) for line in lines if line is not None)
-        return quote_path(path).decode() + (f":{shown}" if shown else "")
+def _place(path: str, lines: Iterable[int | None]) -> str:
+    shown = ",".join(str(line) for line in lines if line is not None)
+    return quote_path(path).decode() + (f":{shown}" if shown else "")
 
 
 def _opening(plan: Plan) -> list[str]:
@@ -327,12 +313,11 @@ def _opening(plan: Plan) -> list[str]:
     return lines + _wrapped("`git am` takes the numbered patches, not this letter.")
 
 
-def _missing(plan: Plan, places: _Places) -> list[str]:
+def _missing(plan: Plan) -> list[str]:
     items = [f"{_plain(name)}: {_plain(reason)}" for name, reason in plan.pending]
     for problem in plan.problems:
-        # A place found by a later step is not one of the base.
-        line = places.line(problem.path, problem.span.start) if problem.span and not problem.step else None
-        where = (problem.step, places.name(problem.path, [line]) if problem.path else "", _plain(problem.message))
+        place = _place(problem.path, [problem.line]) if problem.path else ""
+        where = (problem.step, place, _plain(problem.message))
         items.append(": ".join(part for part in where if part))
     return _section("What is missing: this series is partial", list(dict.fromkeys(items)))
 
@@ -376,10 +361,10 @@ def _manual(plan: Plan) -> list[tuple[Finding, Manual]]:
     ]
 
 
-def _by_hand(plan: Plan, places: _Places) -> list[str]:
+def _by_hand(plan: Plan, places: Places) -> list[str]:
     items = []
     for finding, verdict in _manual(plan):
-        place = places.name(finding.path, [places.line(finding.path, finding.span.start)])
+        place = _place(finding.path, [places.line(finding)])
         where = f"{place} in {_plain(finding.function)}" if finding.function else place
         reason, todo = _plain(verdict.reason), _plain(verdict.instruction)
         items.append(f"{where}: {reason.rstrip('.')}. To do: {todo}" if todo else f"{where}: {reason}")
@@ -390,7 +375,7 @@ def _done_steps(plan: Plan) -> list[str]:
     return [f"whole steps: {', '.join(plan.done)}"] if plan.done else []
 
 
-def _left(plan: Plan, places: _Places, *, done: bool) -> list[str]:
+def _left(plan: Plan, places: Places, *, done: bool) -> list[str]:
     """Group the places left alone by reason, the most frequent first."""
     groups: dict[str, list[Finding]] = {}
     for finding in plan.findings:
@@ -402,11 +387,11 @@ def _left(plan: Plan, places: _Places, *, done: bool) -> list[str]:
     ]
 
 
-def _places_by_file(found: Iterable[Finding], places: _Places) -> Iterator[str]:
+def _places_by_file(found: Iterable[Finding], places: Places) -> Iterator[str]:
     by_file: dict[str, list[int | None]] = {}
     for finding in found:
-        by_file.setdefault(finding.path, []).append(places.line(finding.path, finding.span.start))
-    return (places.name(path, lines) for path, lines in by_file.items())
+        by_file.setdefault(finding.path, []).append(places.line(finding))
+    return (_place(path, lines) for path, lines in by_file.items())
 
 
 def _section(title: str, items: Sequence[str]) -> list[str]:

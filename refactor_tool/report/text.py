@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
 from refactor_tool import edits
-from refactor_tool.model import ExitCode, Finding, LineIndex, Manual, Plan, Step
+from refactor_tool.model import ExitCode, Finding, Manual, Places, Plan, Step
 from refactor_tool.report.document import Tally, exit_code, reason, tally, verdict_word
 
 _CHANNELS = ("apiserver", "etcd", "cri", "node", "rbac", "none")
@@ -39,7 +39,7 @@ def printable(text: str) -> str:
 def render_scan(plan: Plan, paint: Paint) -> str:
     """Return every site with what would become of it, grouped by channel and codemod, then the counts."""
     lines = [_head(plan, paint)]
-    where = _Places(plan)
+    where = Places(plan.base)
     for channel in _CHANNELS:
         mine = [finding for finding in plan.findings if finding.channel == channel]
         if not mine:
@@ -60,23 +60,10 @@ def render_plan(plan: Plan, paint: Paint, *, next_command: str) -> str:
         lines.append("  nothing to do" if exit_code(plan) is ExitCode.CLEAN else "  no series")
         lines.extend(f"  {name}: done already" for name in plan.done)
     lines.extend(f"  {paint('not in the series', 'yellow')}  {name}: {printable(why)}" for name, why in plan.pending)
-    lines += ["", *_needs_a_hand(plan, _Places(plan), paint), _counts(tally(plan), paint), *_problems(plan, paint)]
+    lines += ["", *_needs_a_hand(plan, Places(plan.base), paint), _counts(tally(plan), paint), *_problems(plan, paint)]
     if next_command:
         lines += ["", f"next: {paint(next_command, 'bold')}"]
     return "\n".join(lines) + "\n"
-
-
-class _Places:
-    """Turn spans of the base tree into `file:line`."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._lines: dict[str, LineIndex] = {}
-
-    def line(self, finding: Finding) -> int:
-        if finding.path not in self._lines:
-            self._lines[finding.path] = LineIndex(self._plan.base.files[finding.path].data)
-        return self._lines[finding.path].position(finding.span.start).line
 
 
 def _by_id(plan: Plan) -> Callable[[Finding], tuple[str, int]]:
@@ -92,7 +79,7 @@ def _head(plan: Plan, paint: Paint) -> str:
     return f"{paint(printable(base.label), 'bold')}{commit}: {files} Go files{era}"
 
 
-def _site(finding: Finding, where: _Places, paint: Paint) -> str:
+def _site(finding: Finding, where: Places, paint: Paint) -> str:
     word = "unclassified" if finding.is_unclassified else verdict_word(finding)
     place = f"{printable(finding.path)}:{where.line(finding)}"
     function = f" {printable(finding.function)}" if finding.function else ""
@@ -127,7 +114,7 @@ def _size(step: Step) -> tuple[int, int]:
     return sum(added for added, _ in sizes), sum(removed for _, removed in sizes)
 
 
-def _needs_a_hand(plan: Plan, where: _Places, paint: Paint) -> Iterator[str]:
+def _needs_a_hand(plan: Plan, where: Places, paint: Paint) -> Iterator[str]:
     manual = [finding for finding in plan.findings if isinstance(finding.verdict, Manual)]
     if not manual:
         return
@@ -151,12 +138,8 @@ def _counts(counts: Tally, paint: Paint) -> str:
 
 def _problems(plan: Plan, paint: Paint) -> Iterator[str]:
     for problem in plan.problems:
-        place = ""
-        file = plan.base.files.get(problem.path)
-        if problem.path:
-            place = f"{printable(problem.path)}: "
-            if file is not None and problem.span is not None and problem.span.start <= len(file.data):
-                place = f"{printable(problem.path)}:{LineIndex(file.data).position(problem.span.start).line}: "
-        yield f"{paint('problem', 'red')} {place}{printable(problem.message)}"
+        line = f":{problem.line}" if problem.line is not None else ""
+        parts = [problem.step, f"{printable(problem.path)}{line}" if problem.path else "", printable(problem.message)]
+        yield f"{paint('problem', 'red')} {': '.join(part for part in parts if part)}"
     for item in plan.base.skipped:
         yield f"{paint('not read', 'yellow')} {printable(item.path)}: {printable(item.reason)}"
