@@ -16,7 +16,7 @@ _BARE = re.compile(r"safe\.bareRepository")
 _MISSING = re.compile(r"promisor remote|unable to read [0-9a-f]{40}|bad object|(?i:missing (?:blob|tree|object))")
 _NO_REPOSITORY = re.compile(r"not a git repository")
 _TOO_NEW = re.compile(r"unknown repository extension|Expected git repo version")
-_HEX = re.compile(r"[0-9a-fA-F]{7,64}")
+_HEX = re.compile(r"[0-9a-fA-F]{4,64}")
 
 
 def explain(git: Git, err: str, what: str) -> EnvironmentFailure:
@@ -35,7 +35,7 @@ def explain(git: Git, err: str, what: str) -> EnvironmentFailure:
     if _MISSING.search(err):
         return missing_objects(git)
     if _NO_REPOSITORY.search(err):
-        return EnvironmentFailure(f"{at}: not a git repository: {_last_line(err)}", "give a clone")
+        return EnvironmentFailure(f"{at}: {_last_line(err)}", "give a clone")
     if _TOO_NEW.search(err):
         return EnvironmentFailure(
             f"{at}: this git cannot read the repository: {_last_line(err)}", "install a newer git"
@@ -65,21 +65,25 @@ def unknown_ref(git: Git, ref: str) -> EnvironmentFailure:
     names = git.ref_names()
     if not names and ref == "HEAD":
         return EnvironmentFailure(f"{at}: the repository has no commit yet", "commit first")
-    is_shallow = git.run("rev-parse", "--is-shallow-repository").strip() == b"true"
-    beyond = re.search(r"[~^@]", ref) is not None or _HEX.fullmatch(ref) is not None
-    if is_shallow and beyond:
+    is_id = _HEX.fullmatch(ref) is not None
+    if is_id and git.call("rev-parse", f"--disambiguate={ref}").out.count(b"\n") > 1:
+        return EnvironmentFailure(f"{at}: {ref!r} is the beginning of more than one object id", "give more digits")
+    beyond = is_id or re.search(r"[~^@]", ref) is not None
+    if beyond and git.run("rev-parse", "--is-shallow-repository").strip() == b"true":
         deepen = f"git -C {shell_line(at)} fetch --unshallow"
         return EnvironmentFailure(
             f"{message}: the history is cut off (a shallow clone)", f"to fetch all of it: {deepen}"
         )
-    near = _near(ref, names)
-    if near:
-        return EnvironmentFailure(message, f"near names: {first_names(near, 5)}")
+    helps = []
+    if near := _near(ref, names):
+        helps.append(f"near names: {first_names(near, 5)}")
     remotes = git.run("remote").decode("utf-8", "replace").split()
     if remotes and not beyond:
         fetch = shell_line("git", "-C", at, "fetch", remotes[0], ref.removeprefix(f"{remotes[0]}/"))
-        return EnvironmentFailure(message, f"if the remote has it: {fetch}, then use --ref FETCH_HEAD")
-    return EnvironmentFailure(message, f"to see what is there: git -C {shell_line(at)} for-each-ref")
+        helps.append(f"if the remote has it: {fetch}, then use --ref FETCH_HEAD")
+    return EnvironmentFailure(
+        message, "; ".join(helps) or f"to see what is there: git -C {shell_line(at)} for-each-ref"
+    )
 
 
 def _near(ref: str, names: tuple[str, ...]) -> list[str]:
@@ -94,4 +98,6 @@ def _last_line(err: str) -> str:
     lines = [line.strip() for line in err.splitlines() if line.strip()]
     marked = [line for line in lines if line.startswith(("fatal: ", "error: "))]
     line = marked[0] if marked else lines[-1] if lines else "it gave no reason"
+    if line.endswith(":") and line != lines[-1]:
+        line += " " + lines[lines.index(line) + 1]
     return line.removeprefix("fatal: ").removeprefix("error: ")

@@ -123,7 +123,7 @@ class Objects:
         for name in names:
             header = source.readline().split(b" ")
             if len(header) != 3 or not header[2][:-1].isdigit():
-                raise self._refused(name, header, ref)
+                raise self._refused(header, ref)
             data = source.read(int(header[2]) + 1)
             if len(data) != int(header[2]) + 1:
                 raise self._died()
@@ -132,15 +132,11 @@ class Objects:
                 raise EnvironmentFailure(f"{self._git.root}: repositories with SHA-256 object ids are not supported")
             yield oid, data[:-1]
 
-    def _refused(self, name: str, header: Sequence[bytes], ref: str | None) -> EnvironmentFailure:
+    def _refused(self, header: Sequence[bytes], ref: str | None) -> EnvironmentFailure:
         from refactor_tool.world.failures import missing_objects, unknown_ref
 
         if header == [b""]:
             return self._died()
-        if header[-1] == b"ambiguous\n":
-            return EnvironmentFailure(
-                f"{self._git.root}: {ref or name!r} names more than one object", "give more digits"
-            )
         return missing_objects(self._git) if ref is None else unknown_ref(self._git, ref)
 
     def _running(self) -> subprocess.Popen[bytes]:
