@@ -16,6 +16,7 @@ from refactor_tool.codemods._k3s import (
 )
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
+from refactor_tool.gosrc.walk import walk
 from refactor_tool.model import Channel, Finding, Span, Verdict
 
 ID = "apiserver-ready"
@@ -36,11 +37,12 @@ LOGRUS = "github.com/sirupsen/logrus"
 
 _SHAPES = ("interface", "forwarder", "embedded")
 #: The functions in which k3s waited, asked or passed on readiness of the apiserver, once each in every era, by folder
-#: and title. "" is any folder: the embedded executor moved. Upstream moved the startup hooks to PrepareServer.
+#: and title. "" is any folder: the embedded executor moved. Upstream moved the startup hooks and the tunnel's watches.
 _PLACES = {
     (AGENT, "run"): "agent-run",
     (AGENT, STANDALONE): "agent-standalone",
     (TUNNEL, "Setup"): "tunnel",
+    (TUNNEL, "(*agentTunnel).startWatches"): "tunnel",
     ("", "(*Embedded).Kubelet"): "kubelet",
     (CONTROL, "controllerManager"): "control-controller-manager",
     (CONTROL, "scheduler"): "control-scheduler",
@@ -86,6 +88,18 @@ def found(
 def runtime_field(tree: Tree) -> ast.FieldObject:
     """Return the field that carried the channel."""
     return ast.FieldObject(package(tree, CONFIG), "ControlRuntime", FIELD)
+
+
+def has_helper(tree: Tree) -> bool:
+    """Tell whether the agent has its wait with a time limit, and not only another function of that name."""
+    ready = ast.PackageObject(package(tree, UTIL), "WaitReady")
+    calls = (
+        tree.calls(path, node)
+        for path, decl in tree.functions(package(tree, AGENT), HELPER)
+        for node in walk(tree.function(path, decl))
+        if isinstance(node, ast.Call)
+    )
+    return ready in calls
 
 
 def is_upstream(tree: Tree) -> bool:

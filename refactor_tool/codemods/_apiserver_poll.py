@@ -18,17 +18,26 @@ from refactor_tool.codemods._apiserver import (
     is_upstream,
 )
 from refactor_tool.codemods._k3s import CMDS, CONFIG, EXECUTOR, UTIL, package
-from refactor_tool.codemods._shapes import PKG_ERRORS, cannot_name, context_at, filled, named, names_in, wrapped
+from refactor_tool.codemods._shapes import (
+    PKG_ERRORS,
+    cannot_name,
+    combined,
+    context_at,
+    filled,
+    named,
+    names_in,
+    wrapped,
+)
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.gosrc.walk import walk
 from refactor_tool.model import Change, Edit, Finding, Fragment, Leave, Manual, NeedImport, Rewrite, Span, Verdict
 
-_PACKAGES = {"context": "context", "time": "time", "logrus": LOGRUS, "rest": "k8s.io/client-go/rest"}
+_PACKAGES = {"context": "context", "time": "time", "logrus": LOGRUS}
 #: The Go that has `atomic.Bool`.
 _ATOMIC_BOOL = (1, 19)
 
-_NOTIFY = Template(f"{ID}/notify.go.j2", ("context", "logrus", "poll", "time"))
+_NOTIFY = Template(f"{ID}/notify.go.j2", ("config", "context", "kubeconfig", "logrus", "poll", "time"))
 _CUT_RETURN = Template(f"{ID}/cut_return.go.j2", ("client", "ctx", "timeout"))
 _CUT_POLL = Template(f"{ID}/cut_poll.go.j2", ("client", "context", "ctx", "rest", "time", "timeout"))
 _BOOTSTRAP = Template(f"{ID}/bootstrap.go.j2", ("ctx", "gap", "node", "receiver", "util", "wrapped"))
@@ -66,17 +75,14 @@ def _util_verdict(tree: Tree, path: str, decl: ast.FuncDecl) -> Verdict:
     params = [tree.text(path, param.type.span) for param in decl.params for _ in param.names]
     if len(params) != 3 or params[1] != "string":
         return Manual(f"{WAIT} takes no kubeconfig: {tree.text(path, decl.signature)}", instruction)
-    names = named(tree, path, decl.span.end, _PACKAGES)
-    if isinstance(names, Manual):
-        return names
-    qualifiers, imports = names
-    parts = _cut(tree, path, tree.function(path, decl), qualifiers) or _beside(tree, path, decl, qualifiers)
+    whole = tree.function(path, decl)
+    parts = _cut(tree, path, whole) or _beside(tree, path, whole)
     if parts is None:
-        return Manual(f"{WAIT} neither uses newReadyzClient, nor is there a GetRESTConfig", instruction)
-    return Rewrite((*parts, *imports, *_api_tests(tree)))
+        return Manual(f"{WAIT} does not load its kubeconfig itself: {tree.text(path, decl.signature)}", instruction)
+    return combined(parts, _api_tests(tree))
 
 
-def _cut(tree: Tree, path: str, decl: ast.FuncDecl, qualifiers: Mapping[str, str]) -> tuple[Change, ...] | None:
+def _cut(tree: Tree, path: str, decl: ast.FuncDecl) -> tuple[Change, ...] | Manual | None:
     """Cut the function where its client is made: what follows becomes `pollReadyz`. None where it is not made so."""
     match decl.body:
         case ast.Block(
@@ -95,19 +101,31 @@ def _cut(tree: Tree, path: str, decl: ast.FuncDecl, qualifiers: Mapping[str, str
         return None
     if names_in(tree, path, Span(failed.end, assigned.span.start), err):
         return None
+    names = named(tree, path, decl.span.end, {**_PACKAGES, "rest": "k8s.io/client-go/rest"})
+    if isinstance(names, Manual):
+        return names
+    qualifiers, imports = names
     data = tree.data(path)
-    blank = data[failed.end : decl.span.end]
-    blank = blank[: len(blank) - len(blank.lstrip())]
-    here = Span(failed.end + blank.rindex(b"\n") + 1, failed.end + blank.rindex(b"\n") + 1)
+    gap = _blank_lines(data, failed.end)
+    here = Span(gap.end, gap.end)
     operator = data.index(b"=", assigned.span.end)
     locals_ = {"client": client, "ctx": ctx, "timeout": timeout}
     types = {name: qualifiers[name] for name in ("context", "rest", "time")}
     return (
-        Edit(path, Span(failed.end, here.end), filled(_CUT_RETURN, locals_)),
-        Edit(path, here, _notify(qualifiers, POLL)),
+        Edit(path, gap, filled(_CUT_RETURN, locals_)),
+        Edit(path, here, _notify(qualifiers, POLL, kubeconfig)),
         Edit(path, here, filled(_CUT_POLL, {**locals_, **types})),
         Edit(path, Span(operator, operator), b":"),
+        *imports,
     )
+
+
+def _blank_lines(data: bytes, offset: int) -> Span:
+    """Return what lies between the text of a line and the next line that has some."""
+    end = data.index(b"\n", offset)
+    start = end - data[:end].endswith(b"\r")
+    following = len(data) - len(data[end:].lstrip())
+    return Span(start, data.rindex(b"\n", start, following) + 1)
 
 
 def _assigned(stmt: ast.Stmt) -> ast.Ident | None:
@@ -118,15 +136,28 @@ def _assigned(stmt: ast.Stmt) -> ast.Ident | None:
             return None
 
 
-def _beside(tree: Tree, path: str, decl: ast.FuncDecl, qualifiers: Mapping[str, str]) -> tuple[Change, ...] | None:
-    """Build on the function as it is, where it polls in a way of its own and the kubeconfig can be tried before."""
-    if not tree.functions(package(tree, UTIL), "GetRESTConfig"):
-        return None
-    return (Edit(path, layout.insert_after_line(tree, path, decl.span.end - 1), _notify(qualifiers, WAIT)),)
+def _beside(tree: Tree, path: str, decl: ast.FuncDecl) -> tuple[Change, ...] | Manual | None:
+    """Build on the function as it is, where it polls in its own way; the kubeconfig is tried before, as it does."""
+    _, kubeconfig, _ = (ident.name for param in decl.params for ident in param.names)
+    for stmt in decl.body.stmts if decl.body is not None else ():
+        match stmt:
+            case ast.Assign(lhs=(_, _), op=":=", rhs=(ast.Call(args=(*_, ast.Ident(name=given))) as configured,)) if (
+                given == kubeconfig
+            ):
+                names = named(tree, path, decl.span.end, _PACKAGES)
+                if isinstance(names, Manual):
+                    return names
+                after = layout.insert_after_line(tree, path, decl.span.end - 1)
+                config = tree.text(path, configured.span)
+                return (Edit(path, after, _notify(names[0], WAIT, kubeconfig, config)), *names[1])
+            case _:
+                pass
+    return None
 
 
-def _notify(qualifiers: Mapping[str, str], poll: str) -> Fragment:
-    return filled(_NOTIFY, {**{name: qualifiers[name] for name in ("context", "logrus", "time")}, "poll": poll})
+def _notify(qualifiers: Mapping[str, str], poll: str, kubeconfig: str, config: str = "") -> Fragment:
+    names = {name: qualifiers[name] for name in ("context", "logrus", "time")}
+    return filled(_NOTIFY, {**names, "poll": poll, "kubeconfig": kubeconfig, "config": config})
 
 
 def _api_tests(tree: Tree) -> tuple[Change, ...]:

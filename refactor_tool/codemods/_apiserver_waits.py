@@ -25,6 +25,7 @@ from refactor_tool.codemods._apiserver import (
     WAIT,
     anchor_at,
     found,
+    has_helper,
     is_upstream,
     runtime_field,
 )
@@ -60,7 +61,7 @@ _KUBECONFIGS = frozenset(
     "KubeConfigAdmin KubeConfigController KubeConfigK3sController KubeConfigKubelet KubeConfigSupervisor".split()
 )
 _APISERVER = re.compile(r"API ?server", re.IGNORECASE)
-_GONE = re.compile(rb"\bapiReady\b")
+_GONE = re.compile(r"\bapiReady\b")
 
 
 def find(tree: Tree) -> Iterator[Finding]:
@@ -85,7 +86,7 @@ def _standalone_verdict(tree: Tree, path: str, decl: ast.FuncDecl) -> tuple[Verd
     agent = package(tree, AGENT)
     calls = [(node, tree.calls(path, node)) for node in walk(decl) if isinstance(node, ast.Call)]
     for call, called in calls:
-        if called == ast.PackageObject(agent, HELPER):
+        if called == ast.PackageObject(agent, HELPER) and has_helper(tree):
             return Leave(f"{STANDALONE} waits with a time limit already", done=True), call.span
     if is_upstream(tree):
         return Leave("upstream's poll has the time limit and exits the process by itself", done=True), decl.name_span
@@ -116,7 +117,8 @@ def _standalone_verdict(tree: Tree, path: str, decl: ast.FuncDecl) -> tuple[Verd
 
 def _limited(tree: Tree, path: str, decl: ast.FuncDecl, blocks: Span, ctx: str, node: str) -> Rewrite | Manual:
     """Wait before the function blocks, and add the helper with the time limit after it."""
-    before = layout.insert_before_line(tree, path, blocks.start)
+    above = comment_above(tree, path, blocks)
+    before = layout.insert_before_line(tree, path, blocks.start if above is None else above.start)
     error = wrapped(tree, path, before, "err", MESSAGE)
     if error is None:
         return cannot_name(PKG_ERRORS, f"the error with {MESSAGE!r} before it")
@@ -245,6 +247,8 @@ def _caller(tree: Tree, use: Occurrence) -> Iterator[Finding]:
         verdict, shape = _in_goroutine(tree, use, decl, guard), "guard-goroutine"
     else:
         verdict, shape = _with_limit(tree, use, decl, guard), "guard-return"
+    if guard is not None and shape == "guard-goroutine":
+        span = with_comment_about(tree, use.path, span, _GONE)
     anchor = "" if kept is not None else anchor_at(tree, use.path, use.span.start)
     message = f"keep this use of {WAIT}" if kept is not None else "wait for the executor's channel, do not poll"
     yield found(tree, use.path, span, verdict, message, shape, anchor=anchor)
@@ -308,7 +312,7 @@ def _unlike_the_executor(tree: Tree, use: Occurrence, decl: ast.FuncDecl, guard:
     if tree.comments_in(use.path, guard.stmt.span):
         return "a comment in it would be lost"
     match guard.call.args:
-        case (ast.Ident(name=ctx), ast.Selector() as kubeconfig, limit) if not guard.call.ellipsis:
+        case (ast.Ident(name=ctx), kubeconfig, limit) if not guard.call.ellipsis:
             pass
         case _:
             return f"the arguments of {WAIT} are not known"
@@ -349,17 +353,16 @@ def _is_fatal(tree: Tree, path: str, stmt: ast.Stmt) -> bool:
 def _stale_comment(tree: Tree, use: Occurrence, span: Span) -> tuple[Edit, ...] | Manual:
     """Take out the sentence above a wait that speaks of `apiReady`, the parameter that goes with this step."""
     above = comment_above(tree, use.path, span)
-    if above is None:
-        return ()
     gone = []
-    full_stop = True
-    at = above.start
-    for line in tree.data(use.path)[above.start : above.end].splitlines(keepends=True):
-        text = line.strip().removeprefix(b"//").strip()
+    sentence = True
+    at = above.start if above is not None else span.start
+    while above is not None and at < above.end:
+        end = tree.data(use.path).index(b"\n", at) + 1
+        text = tree.line_text(use.path, at).removeprefix("//").strip()
         if _GONE.search(text):
-            if not full_stop or not text.endswith(b"."):
-                return _by_hand(tree, use, f"a comment above it speaks of apiReady: {text.decode('utf-8', 'replace')}")
-            gone.append(layout.remove_lines(tree, use.path, Span(at, at + len(line))))
-        full_stop = text.endswith(b".") or not text
-        at += len(line)
+            if not sentence or not text.endswith("."):
+                return _by_hand(tree, use, f"a comment above it speaks of apiReady: {text}")
+            gone.append(layout.remove_lines(tree, use.path, Span(at, end)))
+        sentence = not text or text.endswith(".")
+        at = end
     return tuple(gone)

@@ -7,7 +7,6 @@ included, and every caller. Each of these places says for itself whether it is c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from refactor_tool.codemods._k3s import EXECUTOR, package
@@ -16,12 +15,13 @@ from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import trail
 from refactor_tool.model import Change, Edit, Leave, Manual, Rewrite, Span, Verdict
+from refactor_tool.record import record
 
 #: A caller's place of the channel where the interface has lost it already: all these methods take the context first.
 _AFTER_CONTEXT = 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """One place where a method's signature is written, and what becomes of it. `owner` is an implementer's type."""
 
@@ -32,7 +32,7 @@ class Place:
     owner: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Declared:
     path: str
     decl: ast.FuncDecl | ast.Method

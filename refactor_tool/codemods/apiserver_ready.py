@@ -22,10 +22,19 @@ from refactor_tool.codemods._apiserver import (
     NOTIFY,
     anchor_at,
     found,
+    has_helper,
     runtime_field,
 )
-from refactor_tool.codemods._k3s import AGENT, CMDS, CONFIG, EXECUTOR, SERVER, TUNNEL, UTIL, folder_of, package
-from refactor_tool.codemods._shapes import WAIT_READY, names_in, ready_chan, replace_use, with_comment_about
+from refactor_tool.codemods._k3s import AGENT, CMDS, CONFIG, CONTROL, EXECUTOR, SERVER, TUNNEL, UTIL, folder_of, package
+from refactor_tool.codemods._shapes import (
+    WAIT_READY,
+    comment_above,
+    names_in,
+    outside,
+    ready_chan,
+    replace_use,
+    with_comment_about,
+)
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import walk
@@ -39,7 +48,7 @@ _WORDS = re.compile(
 _NEEDLES = (b"APIServerReady", b"apiServerReady", b"apiReady", b"RBACReady", b"odeReady")
 _ASKS = re.compile(rf"\b(?:{ACCESSOR}|{HELPER})\b".encode())
 _BOOTSTRAP = re.compile(r"Bootstrap|nodeConfig")
-_OLD_NODE_READY = "schedulerNodeReady"
+_OLD_NAME = re.compile(rb"\bschedulerNodeReady\b")
 _NODE_READY = "nodeReady"
 
 
@@ -103,7 +112,9 @@ def _without_field(tree: Tree, path: str, decl: ast.TypeDecl) -> tuple[Verdict, 
         return Leave(f"ControlRuntime carries no {FIELD} any more", done=True), decl.name_span
     if len(field.names) > 1:
         return Manual(f"{FIELD} shares its type with others: {tree.text(path, field.span)}", "drop it"), field.span
-    return Rewrite(layout.remove_fields(tree, path, struct, [FIELD])), field.span
+    above = comment_above(tree, path, field.span)
+    span = field.span if above is None else Span(above.start, field.span.end)
+    return Rewrite(layout.remove_fields(tree, path, struct, [FIELD])), span
 
 
 # --- the scheduler ----------------------------------------------------------------------------------
@@ -111,19 +122,25 @@ def _without_field(tree: Tree, path: str, decl: ast.TypeDecl) -> tuple[Verdict, 
 
 def _scheduler(tree: Tree) -> Iterator[Finding]:
     """Yield the local that the scheduler's channel had, and the loop that waited for Bootstrap in older executors."""
-    for path in tree.files_with(_OLD_NODE_READY.encode()):
-        for use in names_in(tree, path, Span(0, len(tree.data(path))), _OLD_NODE_READY):
-            decl = tree.function_at(path, use.span.start)
-            if isinstance(use.object, ast.LocalObject) and decl is not None:
-                verdict: Verdict = Rewrite((Edit(path, use.span, _NODE_READY.encode()),))
-                if names_in(tree, path, decl.span, _NODE_READY):
-                    verdict = Leave(f"{_NODE_READY} means something else here")
-                message = f"call it {_NODE_READY}, as the executor does"
-                yield found(tree, path, use.span, verdict, message, "rename-local", channel="node")
+    for path, decl in tree.functions(package(tree, CONTROL), "scheduler"):
+        yield from _local_name(tree, path, decl)
     for owner in tree.implementers(package(tree, EXECUTOR), "Executor"):
         for path, decl in owner.methods:
             if decl.name == "Scheduler":
                 yield from _busy_loops(tree, path, tree.function(path, decl))
+
+
+def _local_name(tree: Tree, path: str, decl: ast.FuncDecl) -> Iterator[Finding]:
+    """Yield each place where the scheduler's channel has its old name, in comments too."""
+    uses = tree.occurrences(path, _OLD_NAME, outside=outside(tree, path, decl.span))
+    if not any(isinstance(use.object, ast.LocalObject) for use in uses):
+        return
+    taken = names_in(tree, path, decl.span, _NODE_READY)
+    for use in uses:
+        verdict: Verdict = Rewrite((Edit(path, use.span, _NODE_READY.encode()),))
+        if taken or (use.object is not None and not isinstance(use.object, ast.LocalObject)):
+            verdict = Leave(f"{_NODE_READY if taken else use.name} means something else here")
+        yield found(tree, path, use.span, verdict, f"call it {_NODE_READY}", "rename-local", channel="node")
 
 
 def _busy_loops(tree: Tree, path: str, decl: ast.FuncDecl) -> Iterator[Finding]:
@@ -160,7 +177,7 @@ def _asked(tree: Tree, sites: Sequence[Finding]) -> Iterator[Finding]:
     anchors = {site.anchor for site in sites}
     for path in tree.files_with(ACCESSOR.encode(), HELPER.encode()):
         for use in tree.occurrences(path, _ASKS, outside=_lines(tree, path, sites)):
-            if use.role != "call" or not _is_asked(tree, use):
+            if use.role != "call" or not _is_asked(tree, use) or tree.title_at(path, use.span.start) == ACCESSOR:
                 continue
             anchor = anchor_at(tree, path, use.span.start)
             anchor = "" if anchor in anchors else anchor
@@ -172,7 +189,8 @@ def _asked(tree: Tree, sites: Sequence[Finding]) -> Iterator[Finding]:
 def _is_asked(tree: Tree, use: Occurrence) -> bool:
     match use.object:
         case ast.PackageObject(package=owner, name=name):
-            return (owner, name) in {(package(tree, EXECUTOR), ACCESSOR), (package(tree, AGENT), HELPER)}
+            helper = (package(tree, AGENT), HELPER) if has_helper(tree) else None
+            return (owner, name) in {(package(tree, EXECUTOR), ACCESSOR), helper}
         case ast.FieldObject(name=name):
             return name == ACCESSOR
         case _:
@@ -183,9 +201,18 @@ def _left(tree: Tree, sites: Sequence[Finding]) -> Iterator[Finding]:
     """Yield what has a name of this step and is not its business, with the reason; the audit judges the rest."""
     for path in tree.files_with(*_NEEDLES):
         for use in tree.occurrences(path, _WORDS, outside=_lines(tree, path, sites)):
-            leave = _reason(tree, use)
+            leave = _reason(tree, use) if not _is_in_limit(tree, use) else None
             if leave is not None:
                 yield found(tree, path, use.span, leave, f"keep {use.name}", use.role, channel=_channel(use))
+
+
+def _is_in_limit(tree: Tree, use: Occurrence) -> bool:
+    """Tell whether a place is in the declaration of the time limit or its comment, which are the first step's."""
+    match tree.decl_at(use.path, use.span.start):
+        case ast.VarDecl(specs=(ast.VarSpec(names=(ast.Ident(name=name),)),)) if name == LIMIT:
+            return True
+        case _:
+            return False
 
 
 def _lines(tree: Tree, path: str, sites: Sequence[Finding]) -> list[Span]:
@@ -194,7 +221,7 @@ def _lines(tree: Tree, path: str, sites: Sequence[Finding]) -> list[Span]:
 
 def _reason(tree: Tree, use: Occurrence) -> Leave | None:
     if use.role in ("comment", "string"):
-        return Leave(f"a {use.role} that mentions {use.name}, which is true after the change too")
+        return Leave(f"a {use.role} that mentions {use.name}, no code")
     if use.role == "label":
         return Leave("the label of the loop around the wait, which stays")
     match use.object:
@@ -204,7 +231,7 @@ def _reason(tree: Tree, use: Occurrence) -> Leave | None:
             return Leave("what startup hooks of other projects are given; only its value changes")
         case ast.LocalObject(name=name) if name == "ccmRBACReady":
             return Leave("closed when the cloud controller manager has its privileges, not when the apiserver is ready")
-        case ast.LocalObject(name=name) if name in (_NODE_READY, _OLD_NODE_READY):
+        case ast.LocalObject(name=name) if name == _NODE_READY:
             return Leave("closed when a node is untainted, not when the apiserver is ready")
         case ast.LocalObject() if folder_of(use.path) == TUNNEL:
             return Leave("the tunnel's own channel, closed when its permissions are there, not by the apiserver")
@@ -215,11 +242,11 @@ def _reason(tree: Tree, use: Occurrence) -> Leave | None:
 def _reason_of_global(tree: Tree, use: Occurrence, owner: str, name: str) -> Leave | None:
     util = package(tree, UTIL)
     if (owner, name) == (util, LIMIT):
-        if use.role == "declaration":
-            return Leave("the time limit stays, and so does what its comment says of the servers' wait")
         return Leave(f"the time limit of another wait: {tree.line_text(use.path, use.span.start)}")
-    if (owner, name) in {(util, NOTIFY), (util, ACCESSOR), (package(tree, AGENT), HELPER)}:
-        return Leave("the one poll, and who waits for it", done=True)
+    if (owner, name) in {(util, NOTIFY), (util, ACCESSOR)}:
+        return Leave("the one poll that is left", done=True)
+    if (owner, name) == (package(tree, AGENT), HELPER) and has_helper(tree):
+        return Leave("the wait with a time limit", done=True)
     if (owner, name) == (package(tree, SERVER), "startOnAPIServerReady"):
         return Leave("it waits with its context already; only its channel changes")
     if tree.file(use.path).test and name.startswith("Test"):
