@@ -1,0 +1,143 @@
+"""Pass etcd's own test to those that start it, and hold it back while content is migrated to a new cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from refactor_tool.codemod import Template
+from refactor_tool.codemods import _shapes
+from refactor_tool.codemods._etcd_sites import (
+    appended,
+    body_of,
+    finding,
+    is_nil,
+    line_after,
+    methods,
+    text_of,
+)
+from refactor_tool.codemods._k3s import ETCD, EXECUTOR, MOCK, UTIL, declares, package
+from refactor_tool.gosrc import ast, layout
+from refactor_tool.gosrc.tree import Tree, TypeRef
+from refactor_tool.gosrc.walk import walk
+from refactor_tool.model import Change, Edit, Finding, Leave, Manual, NewFile, Rewrite, Span, Verdict
+
+HELD_BACK = Template("etcd-ready/migration_test_func.go.j2", ("context", "lead", "receiver", "util"))
+TEST = Template("etcd-ready/etcd_test.go.j2", ("is_old_loop", "module", "needs_client", "on_demand"))
+TEMPLATES = (HELD_BACK, TEST)
+
+_TESTS = "pkg/etcd/ready_linux_test.go"
+
+
+def of_tests(tree: Tree) -> Iterator[Finding]:
+    """Yield the calls of `(*ETCD).cluster`, each of which says how the etcd that it starts is tested."""
+    takes_test = any(_takes_test(tree, path, decl) for path, decl in methods(tree, ETCD, "ETCD", "cluster"))
+    own_test = any(_has_own_test(tree, path, decl) for path, decl in methods(tree, ETCD, "ETCD", "cluster"))
+    for use in tree.callers(ast.FieldObject(package(tree, ETCD), "ETCD", "cluster")):
+        path = use.path
+        decl, call = tree.function_at(path, use.span.start), tree.call_at(path, use.qualified)
+        anchor = "new-cluster" if decl is not None and decl.title == "(*ETCD).newCluster" else ""
+        if decl is None or call is None or not isinstance(call.fun, ast.Selector):
+            line = tree.line_text(path, use.span.start)
+            verdict: Verdict = Manual(f"cluster is used as a value: {line!r}", "pass it the test of etcd")
+            yield finding(tree, path, use.qualified, verdict, "passes the test on", "function-value", anchor)
+            continue
+        if takes_test:
+            verdict = Leave("cluster is given a test already", done=True)
+        elif own_test:
+            verdict = Leave("cluster knows its test itself", done=True)
+        elif anchor and any(_migrations(tree, path, decl)):
+            verdict = _held_back(tree, path, decl, call, text_of(tree, path, call.fun.x))
+        else:
+            test = f"{text_of(tree, path, call.fun.x)}.Test"
+            verdict = Rewrite((appended(path, [arg.span for arg in call.args], call.args_span, test),))
+        yield finding(tree, path, call.span, verdict, "passes the test of etcd on", "call", anchor)
+
+
+def _takes_test(tree: Tree, path: str, decl: ast.FuncDecl) -> bool:
+    wanted = ast.PackageObject(package(tree, EXECUTOR), "TestFunc")
+    return any(tree.named_type(TypeRef(param.type, path)) == wanted for param in decl.params)
+
+
+def _has_own_test(tree: Tree, path: str, decl: ast.FuncDecl) -> bool:
+    """Tell whether a function starts etcd with a test of its own choice, as upstream's does (d45006be6)."""
+    starts = ast.PackageObject(package(tree, EXECUTOR), "ETCD")
+    calls = (node for node in walk(tree.function(path, decl)) if isinstance(node, ast.Call))
+    return any(len(call.args) > 3 and tree.calls(path, call) == starts for call in calls)
+
+
+def _migrations(tree: Tree, path: str, decl: ast.FuncDecl) -> Iterator[ast.Call]:
+    wanted = ast.FieldObject(package(tree, ETCD), "ETCD", "migrateFromSQLite")
+    for node in walk(tree.function(path, decl)):
+        if isinstance(node, ast.Call) and tree.calls(path, node) == wanted:
+            yield node
+
+
+def _held_back(tree: Tree, path: str, decl: ast.FuncDecl, call: ast.Call, receiver: str) -> Verdict:
+    """Let etcd be tested only once content has been migrated, and never where that fails."""
+    whole = tree.function(path, decl)
+    stmts = body_of(whole)
+    start = next((stmt for stmt in stmts if stmt.span.contains(call.span)), whole)
+    known = all(_leaves(whole, each, start.span) for each in _migrations(tree, path, decl))
+    match stmts[-1]:
+        case ast.Return(values=(value,)) as last if known and is_nil(value):
+            pass
+        case _:
+            wanted = "let the test wait for a util.ReadySignal that is closed after the migration, before it calls Test"
+            return Manual("newCluster does not migrate content in the way that is known", wanted)
+    taken = next((name for name in ("migrated", "test") if _shapes.names_in(tree, path, decl.span, name)), None)
+    if taken is not None:
+        return Manual(f"newCluster has something called {taken} already", "rename it")
+    util = tree.qualify(path, package(tree, UTIL), "util", start.span.start)
+    context = tree.qualify(path, "context", "context", start.span.start)
+    if util is None or context is None:
+        return _shapes.cannot_name(UTIL, "the test that waits for the migration")
+    above = _shapes.comment_above(tree, path, start.span)
+    at = above.start if above is not None else layout.insert_before_line(tree, path, start.span.start).start
+    before = tree.data(path)[:at].replace(b"\r", b"")
+    values = {
+        "context": context.prefix,
+        "lead": "" if before.endswith((b"{\n", b"\n\n")) else "\n",
+        "receiver": receiver,
+        "util": util.prefix,
+    }
+    end = layout.insert_before_line(tree, path, last.span.start)
+    closed = Edit(path, end, line_after(tree, path, last.span, "migrated.Close()").text)
+    return Rewrite(
+        (
+            Edit(path, Span(at, at), HELD_BACK.filled(values, tree.indent(path, start.span.start), lines=True)),
+            appended(path, [arg.span for arg in call.args], call.args_span, "test"),
+            closed,
+            *_shapes.needs(path, util, context),
+            *_tests(tree),
+        )
+    )
+
+
+def _leaves(whole: ast.FuncDecl, migration: ast.Call, start: Span) -> bool:
+    """Tell whether a migration comes after the start of etcd, and ends the function where it fails."""
+    guard = _shapes.guard_at(whole, migration.span)
+    return guard is not None and isinstance(guard.exit, ast.Return) and guard.stmt.span.start > start.end
+
+
+def _tests(tree: Tree) -> tuple[Change, ...]:
+    """Add a file of tests, where the tree has what they need: a configuration for tests and the mock executor."""
+    mock = package(tree, MOCK)
+    lacks_mock = declares(tree, mock, "Executor") and not declares(tree, mock, "NewReady")
+    if _TESTS in tree.snapshot.files or not declares(tree, package(tree, ETCD), "generateTestConfig") or lacks_mock:
+        return ()
+    values = {
+        "module": tree.module,
+        "needs_client": "" if _checks_client(tree) else "yes",
+        "on_demand": "yes" if methods(tree, ETCD, "ETCD", "startClient") else "",
+        "is_old_loop": "yes" if tree.go_version < (1, 22) else "",
+    }
+    return (NewFile(_TESTS, TEST.filled(values)),)
+
+
+def _checks_client(tree: Tree) -> bool:
+    """Tell whether the test of etcd fails without a client, where it panics in older trees."""
+    return any(
+        isinstance(node, ast.Binary) and node.op == "==" and text_of(tree, path, node.x).endswith(".client")
+        for path, decl in methods(tree, ETCD, "ETCD", "Test")
+        for node in walk(tree.function(path, decl))
+    )

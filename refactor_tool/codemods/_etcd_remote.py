@@ -1,0 +1,131 @@
+"""Replace the function that polled the datastore by one that tests once whether another server's datastore answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from refactor_tool.codemod import Template
+from refactor_tool.codemods._etcd_sites import finding, line_after, methods, receiver_of, top_of
+from refactor_tool.codemods._k3s import CLUSTER, ETCD, package
+from refactor_tool.gosrc import ast
+from refactor_tool.gosrc.tree import Tree, TypeRef
+from refactor_tool.gosrc.walk import walk
+from refactor_tool.model import Change, Edit, Finding, Leave, Manual, NewFile, Rewrite, Span, Verdict
+
+REMOTE = Template("etcd-ready/test_remote_db.go.j2", ("ctx", "members", "params", "receiver", "type"))
+TEST = Template("etcd-ready/managed_test.go.j2", ("members", "module"))
+TEMPLATES = (REMOTE, TEST)
+
+_TESTS = "pkg/cluster/managed_test.go"
+_BY_HAND = "write testRemoteDB, which reads from the datastore once, in its place"
+#: What the function called; one that does more than this is not replaced unseen.
+_POLLING = frozenset({"make", "close", "Test", "EndpointName", "Info", "Infof", "After", "Done", ""})
+
+
+def of_remote(tree: Tree) -> Iterator[Finding]:
+    """Yield what becomes of the function that polled the datastore, and of its callers but the cluster's start."""
+    message = "tests a datastore that another server runs, once"
+    for path, decl in methods(tree, CLUSTER, "Cluster", "testRemoteDB"):
+        done = Leave("tests the datastore once already", done=True)
+        yield finding(tree, path, decl.signature, done, message, "test", "cluster-test")
+    for path, decl in methods(tree, CLUSTER, "Cluster", "testClusterDB"):
+        span = Span(top_of(tree, path, decl), decl.span.end)
+        yield finding(tree, path, span, _replaced(tree, path, decl, span), message, "test", "cluster-test")
+    for use in tree.callers(ast.FieldObject(package(tree, CLUSTER), "Cluster", "testClusterDB")):
+        if tree.title_at(use.path, use.span.start) != "(*Cluster).Start":
+            line = tree.line_text(use.path, use.span.start)
+            verdict = Manual(f"the channel of testClusterDB is used here: {line!r}", "use the executor's ETCDReadyChan")
+            yield finding(tree, use.path, use.qualified, verdict, "waits for the executor's channel", "call")
+
+
+def tests_remote_etcd(tree: Tree) -> bool:
+    """Tell whether servers that do not run etcd test it, or will after this step; upstream's way does not."""
+    return any(methods(tree, CLUSTER, "Cluster", name) for name in ("testClusterDB", "testRemoteDB"))
+
+
+def _replaced(tree: Tree, path: str, decl: ast.FuncDecl, span: Span) -> Verdict:
+    reader = _reader(tree)
+    receiver = receiver_of(decl)
+    if isinstance(reader, Manual):
+        return reader
+    if not receiver or decl.receiver is None or len(decl.params) != 1 or len(decl.params[0].names) != 1:
+        return Manual(f"the signature of {decl.title} is not known: {tree.text(path, decl.signature)!r}", _BY_HAND)
+    odd = _odd(tree, path, decl)
+    if odd is not None:
+        return Manual(f"{decl.title} does more than to poll the datastore: {odd!r}", _BY_HAND)
+    members, extra = reader
+    values = {
+        "receiver": receiver,
+        "type": tree.text(path, decl.receiver.type.span),
+        "params": tree.text(path, decl.params_span),
+        "ctx": decl.params[0].names[0].name,
+        "members": members,
+        "module": tree.module,
+    }
+    new = () if _TESTS in tree.snapshot.files else (NewFile(_TESTS, TEST.filled(values)),)
+    return Rewrite((Edit(path, span, REMOTE.filled(values)), *extra, *new))
+
+
+def _odd(tree: Tree, path: str, decl: ast.FuncDecl) -> str | None:
+    """Return a part of the function that is not known from any time, None where all of it is."""
+    comments = tree.comments_in(path, decl.span)
+    if comments:
+        return tree.text(path, comments[0])
+    calls = [node for node in walk(tree.function(path, decl)) if isinstance(node, ast.Call)]
+    logs = [call for call in calls if _callee(call) in ("Info", "Infof")]
+    strange = next((call for call in calls if _callee(call) not in _POLLING), logs[2] if len(logs) > 2 else None)
+    return tree.text(path, strange.span) if strange is not None else None
+
+
+def _callee(call: ast.Call) -> str:
+    """Return the name of what is called, "" for a function literal: what is in it is looked at as well."""
+    match call.fun:
+        case ast.Ident(name=name) | ast.Selector(name=name):
+            return name
+        case ast.FuncLit():
+            return ""
+        case _:
+            return "?"
+
+
+# --- which method of the driver reads ---------------------------------------------------------------
+
+
+def _reader(tree: Tree) -> tuple[str, tuple[Change, ...]] | Manual:
+    """Return which method of the driver reads from the datastore, and the changes that let a driver be asked for it.
+
+    Until 2023 GetMembersClientURLs told what the client had been given, and only GetMembersNames asked etcd.
+    """
+    driver = _driver(tree)
+    interface = tree.interface(driver.package, driver.name) if driver is not None else None
+    if driver is None or interface is None:
+        return Manual("Cluster has no field managedDB of a driver", "test the datastore by hand")
+    path, _, declared = interface
+    for name in ("GetMembersClientURLs", "GetMembersNames"):
+        for where, decl in methods(tree, ETCD, "ETCD", name):
+            if not lists_members(tree, where, decl):
+                continue
+            if any(method.name == name for method in declared.methods):
+                return name, ()
+            drivers = tree.implementers(driver.package, driver.name)
+            lacking = next((each.type for each in drivers if tree.member(each.package, each.type, name) is None), None)
+            if lacking is not None:
+                return Manual(f"the driver {lacking} has no {name}", "give it one that reads from the datastore")
+            head = tree.text(where, Span(decl.name_span.start, decl.signature.end))
+            return name, (line_after(tree, path, declared.methods[-1].span, head),)
+    return Manual("no method of the etcd driver lists its members", "test the datastore by hand")
+
+
+def lists_members(tree: Tree, path: str, decl: ast.FuncDecl) -> bool:
+    """Tell whether a method asks etcd for its members."""
+    nodes = walk(tree.function(path, decl))
+    return any(isinstance(node, ast.Selector) and node.name == "MemberList" for node in nodes)
+
+
+def _driver(tree: Tree) -> ast.PackageObject | None:
+    """Return the interface of the managed datastore."""
+    for path, decl in tree.types(package(tree, CLUSTER), "Cluster"):
+        for field in decl.type.fields if isinstance(decl.type, ast.StructType) else ():
+            if any(ident.name == "managedDB" for ident in field.names):
+                return tree.named_type(TypeRef(field.type, path))
+    return None
