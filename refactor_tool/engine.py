@@ -110,7 +110,7 @@ def plan(
             continue
         if ran.changes:
             steps.append(Step(codemod.id, codemod.title, codemod.body, ran.findings, ran.changes))
-            tree = Tree(tree.snapshot.with_changes(ran.changes), cache)
+            tree = tree.after(ran.changes)
     report("proof", len(suite), len(suite))
     problems.extend(_second_plan(tree, [codemod for codemod in suite if codemod.id not in pending], base, steps))
     if problems and not keep_going:
@@ -136,7 +136,7 @@ def run_codemod(tree: Tree, codemod: Codemod, sources: Mapping[str, str]) -> Ran
         changes = _apply(tree, codemod, findings, Renderer(codemod, sources))
     except ToolError as error:
         return Ran(findings, (), (Problem(error.code, error.message, step=codemod.id),))
-    after = Tree(tree.snapshot.with_changes(changes), tree.cache)
+    after = tree.after(changes)
     flaws = [
         _problem(after, ExitCode.INTERNAL, f"the result is not sound: {flaw.message}", flaw.path, flaw.span, codemod.id)
         for flaw in prove(tree, after, changes)

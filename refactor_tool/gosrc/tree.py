@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.convert import Converter
 from refactor_tool.gosrc.parse import ParseCache, Parsed, require_go, skeleton
 from refactor_tool.gosrc.scope import Declared, local_declaration, names_in_scope, visible_declaration
-from refactor_tool.model import LineIndex, Snapshot, Span
+from refactor_tool.model import FileChange, LineIndex, Snapshot, Span
 from refactor_tool.record import record
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ Role = Literal[
     "other",
 ]
 
-#: What may stand before a name in a `var` or `const` declaration at file level.
-_SPEC_LEADS = (b"var ", b"const ", b"\n\t", b", ")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 _D = TypeVar("_D", ast.FuncDecl, ast.TypeDecl, ast.VarDecl)
 _IMPORT_BLOCK = re.compile(rb"^import[ \t]*\(([^)]*)\)|^import[ \t]+(?:[\w.]+[ \t]+)?[\"`]([^\"`]+)[\"`]", re.MULTILINE)
 _QUOTED = re.compile(rb"^[ \t]*(?:[\w.]+[ \t]+)?[\"`]([^\"`\n]+)[\"`]", re.MULTILINE)
@@ -73,6 +74,22 @@ class Occurrence:
     object: ast.Object | None
 
 
+def _memoised(method: Callable[Concatenate[Tree, _P], _R]) -> Callable[Concatenate[Tree, _P], _R]:
+    """Remember what a tree answered; the arguments must be hashable and given by position."""
+    name = method.__name__
+
+    @wraps(method)
+    def asked(self: Tree, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        key = (name, *args)
+        memo = self._memo
+        if key not in memo:
+            memo[key] = method(self, *args, **kwargs)
+        found: _R = memo[key]
+        return found
+
+    return asked
+
+
 class Tree:
     """Facts about one snapshot. Asking never changes an answer; files are parsed on first need.
 
@@ -85,13 +102,13 @@ class Tree:
         self._files: dict[str, ast.GoFile] = {}
         self._blobs: dict[str, Parsed] = {}
         self._lines: dict[str, LineIndex] = {}
-        self._functions: dict[tuple[str, int, bool], ast.FuncDecl] = {}
-        self._found: dict[tuple[bytes, ...], tuple[str, ...]] = {}
+        self._functions: dict[tuple[str, int], ast.FuncDecl] = {}
+        self._found: dict[bytes, frozenset[str]] = {}
+        self._memo: dict[tuple[object, ...], Any] = {}
         self._by_dir: dict[str, tuple[str, ...]] | None = None
         self._imports: dict[str, frozenset[str]] = {}
         self._open: set[tuple[str, Span]] = set()
         self._package_names: dict[str, str] = {}
-        self._declared: dict[tuple[str, str], bool] = {}
         go_mod = snapshot.files.get("go.mod")
         module = _MODULE.search(go_mod.data) if go_mod is not None else None
         self.module: str = module.group(1).decode().strip('"') if module is not None else ""
@@ -100,6 +117,24 @@ class Tree:
         self.go_version: tuple[int, int] = (
             (int(directive.group(1)), int(directive.group(2))) if directive is not None else (1, 16)
         )
+
+    def after(self, changes: Iterable[FileChange]) -> Tree:
+        """Return the facts of the snapshot after `changes`; what the other files say is not worked out again."""
+        listed = tuple(changes)
+        other = Tree(self.snapshot.with_changes(listed), self.cache)
+        changed = {change.path for change in listed}
+        other._files.update(_without(self._files, changed))
+        other._blobs.update(_without(self._blobs, changed))
+        other._lines.update(_without(self._lines, changed))
+        other._functions.update({key: decl for key, decl in self._functions.items() if key[0] not in changed})
+        held = {change.path: change.after.data for change in listed if change.after is not None}
+        for needle, paths in self._found.items():
+            other._found[needle] = (paths - changed) | {path for path, data in held.items() if needle in data}
+        folders = {path.rpartition("/")[0] for path in changed}
+        for package, imports in self._imports.items():
+            if package.removeprefix(self.module).lstrip("/") not in folders:
+                other._imports[package] = imports
+        return other
 
     # --- bytes and places -------------------------------------------------------------------------
 
@@ -147,14 +182,22 @@ class Tree:
 
     # --- finding files and declarations -----------------------------------------------------------
 
+    def package_clause(self, path: str) -> str:
+        """Return the name in a file's package clause; the file is not parsed."""
+        return header_name(self.data(path))
+
+    @_memoised
     def files_with(self, *needles: bytes) -> tuple[str, ...]:
         """Return the paths of Go files whose bytes contain any needle, sorted; nothing is parsed."""
-        if needles not in self._found:
-            files = self.snapshot.files
-            self._found[needles] = tuple(
-                path for path in self.snapshot.go_paths() if any(needle in files[path].data for needle in needles)
-            )
-        return self._found[needles]
+        found: set[str] = set()
+        for needle in needles:
+            if needle not in self._found:
+                files = self.snapshot.files.items()
+                self._found[needle] = frozenset(
+                    [path for path, file in files if needle in file.data and path.endswith(".go")]
+                )
+            found |= self._found[needle]
+        return tuple(sorted(found))
 
     def file(self, path: str) -> ast.GoFile:
         """Return what a file is: package, imports, what it is built for."""
@@ -185,30 +228,37 @@ class Tree:
         parsed = self._parsed(path)
         return (parsed.decl(head) for head in parsed.heads())
 
+    @_memoised
     def functions(self, package: str, name: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
         """Return the declarations of a package-level function, one per build variant, without bodies."""
-        return tuple(self._declarations(package, ast.FuncDecl, name, "", b"func " + name.encode()))
+        return tuple(self._declarations(package, ast.FuncDecl, name, "", _may_declare_function))
 
+    @_memoised
     def types(self, package: str, name: str) -> tuple[tuple[str, ast.TypeDecl], ...]:
         """Return the declarations of a package-level type."""
-        word = name.encode()
-        return tuple(self._declarations(package, ast.TypeDecl, name, "", b"type " + word, b"\n\t" + word))
+        return tuple(self._declarations(package, ast.TypeDecl, name, "", _may_declare_type))
 
+    @_memoised
     def variables(self, package: str, name: str) -> tuple[tuple[str, ast.VarDecl, ast.VarSpec], ...]:
         """Return the package-level `var` and `const` specs that declare a name."""
-        needles = [lead + name.encode() for lead in _SPEC_LEADS]
         return tuple(
             (path, decl, spec)
-            for path, decl in self._declarations(package, ast.VarDecl, name, "", *needles)
+            for path, decl in self._declarations(package, ast.VarDecl, name, "", _may_declare_variable)
             for spec in decl.specs
             if any(ident.name == name for ident in spec.names)
         )
 
+    @_memoised
     def methods(self, package: str, type_name: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
         """Return the methods declared on a type, in file order, all build variants."""
-        word = type_name.encode()
-        return tuple(self._declarations(package, ast.FuncDecl, None, type_name, word + b")", word + b"["))
+        return tuple(self._declarations(package, ast.FuncDecl, None, type_name, _may_have_methods))
 
+    @_memoised
+    def method(self, package: str, type_name: str, name: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
+        """Return the declarations of one method of a type, one per build variant."""
+        return tuple(self._declarations(package, ast.FuncDecl, name, type_name, _may_be_method))
+
+    @_memoised
     def methods_named(self, name: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
         """Return every method of that name in the tree, on any type."""
         out = []
@@ -222,15 +272,15 @@ class Tree:
         return tuple(out)
 
     def _declarations(
-        self, package: str, kind: type[_D], name: str | None, receiver: str, *needles: bytes
+        self, package: str, kind: type[_D], name: str | None, receiver: str, may: Callable[[bytes, bytes], bool]
     ) -> Iterator[tuple[str, _D]]:
         """Yield a package's declarations of one kind by name (None for any) and receiver type.
 
-        Files that hold no needle are not parsed, and declarations of other names are not converted.
+        Files that `may` not declare it, by their bytes, are not parsed, and other declarations are not converted.
         """
+        word = (name or receiver).encode()
         for path in self.package_files(package):
-            data = self.data(path)
-            if any(needle in data for needle in needles):
+            if may(self.data(path), word):
                 parsed = self._parsed(path)
                 for head in parsed.heads():
                     if head.receiver == receiver and (name is None or name in head.names):
@@ -240,7 +290,7 @@ class Tree:
 
     def function(self, path: str, decl: ast.FuncDecl, wanted: Sequence[int] | None = None) -> ast.FuncDecl:
         """Return `decl` with its body: whole, or pruned to the statements that hold a `wanted` offset (sorted)."""
-        key = (path, decl.span.start, wanted is None)
+        key = (path, decl.span.start)
         if wanted is None and key in self._functions:
             return self._functions[key]
         node = self._node(path, decl.span)
@@ -361,9 +411,8 @@ class Tree:
                 if self.types(package, name):
                     return (TypeRef(call.fun, path),)
             case ast.FieldObject() as member:
-                for where, method in self.methods(member.package, member.type):
-                    if method.name == member.name:
-                        return _result_types(method.results, where)
+                for where, method in self.method(member.package, member.type, member.name):
+                    return _result_types(method.results, where)
                 declared = self._member_type(member)
                 if declared is not None and isinstance(declared.expr, ast.FuncType):
                     return _result_types(declared.expr.results, declared.path)
@@ -379,6 +428,13 @@ class Tree:
         return found if isinstance(found, ast.PackageObject) else None
 
     def _resolve_ident(self, path: str, node: Node) -> ast.Object:
+        key = ("ident", path, node.start_byte, node.end_byte)
+        if key not in self._memo:
+            self._memo[key] = self._look_up(path, node)
+        found: ast.Object = self._memo[key]
+        return found
+
+    def _look_up(self, path: str, node: Node) -> ast.Object:
         name = node.text.decode("utf-8", "replace") if node.text is not None else ""
         parent = node.parent
         if parent is not None:
@@ -429,13 +485,9 @@ class Tree:
             self._package_names[spec.path] = next(filter(None, clauses), spec.local)
         return self._package_names[spec.path]
 
+    @_memoised
     def _declares(self, package: str, name: str) -> bool:
-        key = (package, name)
-        if key not in self._declared:
-            self._declared[key] = bool(
-                self.functions(package, name) or self.types(package, name) or self.variables(package, name)
-            )
-        return self._declared[key]
+        return bool(self.functions(package, name) or self.types(package, name) or self.variables(package, name))
 
     def _resolve_selector(self, path: str, x: ast.Expr, name: str) -> ast.Object:
         if isinstance(x, ast.Ident):
@@ -458,6 +510,7 @@ class Tree:
         owner = self.named_type(TypeRef(Converter(self.data(path)).expr(type_node), path))
         return self.member(owner.package, owner.name, name) if owner is not None else None
 
+    @_memoised
     def member(self, package: str, type_name: str, name: str) -> ast.FieldObject | None:
         """Return the field or method `name` of a named type, promoted ones with the type that declares them."""
         todo = [(package, type_name)]
@@ -467,8 +520,6 @@ class Tree:
             if here in seen:
                 continue
             seen.add(here)
-            if any(method.name == name for _, method in self.methods(*here)):
-                return ast.FieldObject(*here, name)
             for path, decl in self.types(*here):
                 match decl.type:
                     case ast.StructType(fields=fields):
@@ -492,6 +543,8 @@ class Tree:
                         alias = self.named_type(TypeRef(decl.type, path))
                         if alias is not None:
                             todo.append((alias.package, alias.name))
+            if self.method(*here, name):
+                return ast.FieldObject(*here, name)
         return None
 
     def _member_type(self, member: ast.FieldObject) -> TypeRef | None:
@@ -564,8 +617,13 @@ class Tree:
         self, path: str, pattern: re.Pattern[bytes], outside: Sequence[Span] = ()
     ) -> tuple[Occurrence, ...]:
         """Return every match of `pattern` in a file, prose included, that lies in no span of `outside`."""
-        spans = (Span(*match.span()) for match in pattern.finditer(self.data(path)))
-        return self.occurrences_at(path, [span for span in spans if not any(one.contains(span) for one in outside)])
+        if not outside:
+            return self._all_occurrences(path, pattern)
+        return tuple(found for found in self._all_occurrences(path, pattern) if not _is_inside(found.span, outside))
+
+    @_memoised
+    def _all_occurrences(self, path: str, pattern: re.Pattern[bytes]) -> tuple[Occurrence, ...]:
+        return self.occurrences_at(path, [Span(*match.span()) for match in pattern.finditer(self.data(path))])
 
     def occurrences_at(self, path: str, spans: Sequence[Span]) -> tuple[Occurrence, ...]:
         """Return what the words at these places are."""
@@ -600,12 +658,14 @@ class Tree:
 
     # --- interfaces -------------------------------------------------------------------------------
 
+    @_memoised
     def interface(self, package: str, name: str) -> tuple[str, ast.TypeDecl, ast.InterfaceType] | None:
         for path, decl in self.types(package, name):
             if isinstance(decl.type, ast.InterfaceType):
                 return path, decl, decl.type
         return None
 
+    @_memoised
     def implementers(self, package: str, name: str) -> tuple[ast.Implementer, ...]:
         """Return the types that implement an interface, or come close: most of its methods, or a check that they do.
 
@@ -662,6 +722,7 @@ class Tree:
                             return True
         return False
 
+    @_memoised
     def forwarders(self, package: str, interface: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
         """Return the package-level functions whose body only returns a call of the same-named interface method."""
         found = self.interface(package, interface)
@@ -711,6 +772,7 @@ class Tree:
             self._imports[package] = frozenset(found)
         return self._imports[package]
 
+    @_memoised
     def may_import(self, importer: str, imported: str) -> bool:
         """Tell whether `importer` can import `imported` without an import cycle."""
         if importer == imported:
@@ -778,6 +840,37 @@ class Tree:
         if node.type in ("expression_list", "statement_list", "literal_element"):
             node = node.named_children[0]
         return node
+
+
+def _without(facts: dict[str, _R], paths: Set[str]) -> dict[str, _R]:
+    return {path: fact for path, fact in facts.items() if path not in paths}
+
+
+def _may_declare_function(data: bytes, name: bytes) -> bool:
+    return b"func " + name + b"(" in data or b"func " + name + b"[" in data
+
+
+def _may_declare_type(data: bytes, name: bytes) -> bool:
+    return b"type " + name in data or (b"\n\t" + name in data and b"\ntype (" in data)
+
+
+def _may_declare_variable(data: bytes, name: bytes) -> bool:
+    if b"var " + name in data or b"const " + name in data:
+        return True
+    grouped = b"\n\t" + name in data and (b"\nvar (" in data or b"\nconst (" in data)
+    return grouped or (b", " + name in data and (b"\nvar " in data or b"\nconst " in data))
+
+
+def _may_have_methods(data: bytes, receiver: bytes) -> bool:
+    return receiver + b") " in data or receiver + b"[" in data
+
+
+def _may_be_method(data: bytes, name: bytes) -> bool:
+    return b") " + name + b"(" in data
+
+
+def _is_inside(span: Span, spans: Iterable[Span]) -> bool:
+    return any(one.contains(span) for one in spans)
 
 
 def header_name(data: bytes) -> str:
