@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Set
+from typing import TYPE_CHECKING, Literal
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.convert import Converter, doc_of
@@ -12,7 +12,7 @@ from refactor_tool.model import LineIndex, Span, Unparsable
 from refactor_tool.record import record
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser, Tree
+    from tree_sitter import Node, Parser, Query, Tree
 
 _GENERATED = re.compile(rb"^// Code generated .* DO NOT EDIT\.$", re.MULTILINE)
 _GO_BUILD = re.compile(rb"^//go:build[ \t]+(.*?)\r?$", re.MULTILINE)
@@ -46,16 +46,57 @@ class Head:
         return self.node.start_byte
 
 
+#: Everything that the proof and the imports look at, found in one pass below Python.
+_MARKS = """[
+  (statement_list) @list
+  (struct_type) @struct
+  (raw_string_literal) @text
+  (comment) @text
+  (selector_expression operand: (identifier) @qualifier)
+  (qualified_type package: (package_identifier) @qualifier)
+]"""
+
+
 class Parsed:
     """The tree of one blob and what was worked out from it; only gosrc looks inside."""
 
-    def __init__(self, data: bytes, tree: Tree) -> None:
+    def __init__(self, data: bytes, tree: Tree, marks: Query) -> None:
         self.data = data
         self.tree = tree
         self.root = tree.root_node
+        self._query = marks
+        self._marks: dict[str, list[Node]] | None = None
+        self._qualifiers: dict[bytes, list[Node]] | None = None
+        self._faults: list[tuple[str, Span]] | None = None
         self._imports: tuple[ast.ImportSpec, ...] | None = None
         self._heads: tuple[Head, ...] | None = None
         self._decls: dict[int, ast.Decl] = {}
+
+    def marks(self, name: Literal["list", "struct", "text"]) -> list[Node]:
+        """Return all statement lists, struct types, or raw strings and comments, in order."""
+        return self._all_marks().get(name, [])
+
+    def qualifiers(self) -> dict[bytes, list[Node]]:
+        """Return the `x` of every `x.y`, by name."""
+        if self._qualifiers is None:
+            found: dict[bytes, list[Node]] = {}
+            for node in self._all_marks().get("qualifier", ()):
+                found.setdefault(node.text or b"", []).append(node)
+            self._qualifiers = found
+        return self._qualifiers
+
+    def _all_marks(self) -> dict[str, list[Node]]:
+        if self._marks is None:
+            from tree_sitter import QueryCursor
+
+            self._marks = QueryCursor(self._query).captures(self.root)
+        return self._marks
+
+    def layout_faults(self, find: Callable[[Parsed], list[tuple[str, Span]]]) -> list[tuple[str, Span]]:
+        """Return what `find` says of this blob's layout, worked out once."""
+        if self._faults is None:
+            self._faults = find(self)
+        return self._faults
 
     def imports(self) -> tuple[ast.ImportSpec, ...]:
         if self._imports is None:
@@ -86,13 +127,13 @@ class ParseCache:
     """Parsed blobs by blob id, shared by the trees of one run."""
 
     def __init__(self) -> None:
-        self._parser: Parser | None = None
+        self._tools: tuple[Parser, Query] | None = None
         self._parsed: dict[str, Parsed] = {}
 
     def parse(self, oid: str, data: bytes) -> Parsed:
         known = self._parsed.get(oid)
         if known is None:
-            known = Parsed(data, self._make_parser().parse(data))
+            known = self.parse_once(data)
             self._parsed[oid] = known
         return known
 
@@ -102,16 +143,15 @@ class ParseCache:
 
     def parse_once(self, data: bytes) -> Parsed:
         """Parse bytes that nobody will ask for again."""
-        return Parsed(data, self._make_parser().parse(data))
-
-    def _make_parser(self) -> Parser:
-        if self._parser is None:
+        if self._tools is None:
             # imported here: a tree in which no file needs parsing must not pay for the grammar
             import tree_sitter_go
-            from tree_sitter import Language, Parser
+            from tree_sitter import Language, Parser, Query
 
-            self._parser = Parser(Language(tree_sitter_go.language()))
-        return self._parser
+            language = Language(tree_sitter_go.language())
+            self._tools = Parser(language), Query(language, _MARKS)
+        parser, marks = self._tools
+        return Parsed(data, parser.parse(data), marks)
 
 
 def faults(parsed: Parsed) -> tuple[SyntaxFault, ...]:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.convert import Converter
 from refactor_tool.gosrc.layout import _field_rows, _import_groups, _is_aligned, _sections
-from refactor_tool.gosrc.parse import ParseCache, Parsed, faults
+from refactor_tool.gosrc.parse import Parsed, faults
 from refactor_tool.gosrc.scope import names_in_scope
 from refactor_tool.gosrc.tree import Tree, is_package_used
 from refactor_tool.model import FileChange, Span
 from refactor_tool.record import record
 
-if TYPE_CHECKING:
-    from tree_sitter import Node
+_TRAILING = re.compile(rb"[ \t]+(?=\r?$)", re.MULTILINE)
+_BLANK_LINES = re.compile(rb"(?<=\n)(?:\r?\n){2,}")
 
 
 @record
@@ -56,10 +56,10 @@ def _imports(path: str, old: Parsed | None, new: Parsed, before: Tree, after: Tr
             out.append(Flaw(path, spec.span, f"import {spec.path!r} is not used"))
         elif not used and old is not None and is_package_used(old, before._import_name(spec)):
             out.append(Flaw(path, spec.span, f"import {spec.path!r} is no longer used"))
-    known = Counter(name for name, _ in _free_qualifiers(before, path, old)) if old is not None else Counter()
-    for name, span in _free_qualifiers(after, path, new):
-        if known[name] == 0:
-            out.append(Flaw(path, span, f"{name!r} is neither imported nor declared"))
+    out.extend(
+        Flaw(path, span, f"{name!r} is neither imported nor declared")
+        for name, span in _free_qualifiers(after, path, new, old)
+    )
     seen: set[str] = set()
     for spec in after.file(path).imports:
         local = after._import_name(spec)
@@ -69,24 +69,18 @@ def _imports(path: str, old: Parsed | None, new: Parsed, before: Tree, after: Tr
     return out
 
 
-def _free_qualifiers(tree: Tree, path: str, parsed: Parsed) -> list[tuple[str, Span]]:
-    """Return the `x` of every `x.y` that no declaration or import of the file explains."""
-    known = {tree._import_name(spec) for spec in tree.file(path).imports}
-    out = []
-    for node in _walk(parsed.root):
-        x: Node | None = None
-        if node.type == "selector_expression":
-            x = node.child_by_field_name("operand")
-        elif node.type == "qualified_type":
-            x = node.child_by_field_name("package")
-        if x is None or x.type not in ("identifier", "package_identifier") or x.text is None:
+def _free_qualifiers(tree: Tree, path: str, new: Parsed, old: Parsed | None) -> Iterator[tuple[str, Span]]:
+    """Yield the `x` of every `x.y` that nothing explains, for names that `new` uses more often than `old`."""
+    imported = {tree._import_name(spec).encode() for spec in tree.file(path).imports}
+    known = old.qualifiers() if old is not None else {}
+    lost = {spec.local.encode() for spec in old.imports()} - imported if old is not None else set()
+    for name, nodes in new.qualifiers().items():
+        if name in imported or (len(nodes) <= len(known.get(name, ())) and name not in lost):
             continue
-        name = x.text.decode()
-        if name in known or names_in_scope(x, x.text):
-            continue
-        if isinstance(tree._resolve_global(path, name), ast.UnknownObject):
-            out.append((name, Span(x.start_byte, x.end_byte)))
-    return out
+        if isinstance(tree._resolve_global(path, name.decode()), ast.UnknownObject):
+            for node in nodes:
+                if not names_in_scope(node, name):
+                    yield name.decode(), Span(node.start_byte, node.end_byte)
 
 
 def _cycles(before: Tree, after: Tree, changes: Iterable[FileChange]) -> list[Flaw]:
@@ -117,93 +111,68 @@ def layout_faults(parsed: Parsed) -> list[tuple[str, Span]]:
 
     A message names the line's text, not its number, so that the faults of two versions of a file can be compared.
     """
-    return [*_line_faults(parsed), *_indent_faults(parsed), *_align_faults(parsed), *_import_faults(parsed)]
+    return parsed.layout_faults(
+        lambda one: [*_line_faults(one), *_indent_faults(one), *_align_faults(one), *_import_faults(one)]
+    )
 
 
-def _line_faults(parsed: Parsed) -> list[tuple[str, Span]]:
+def _line_faults(parsed: Parsed) -> Iterator[tuple[str, Span]]:
     data = parsed.data
-    out = []
-    raw = [Span(n.start_byte, n.end_byte) for n in _walk(parsed.root) if n.type in ("raw_string_literal", "comment")]
-    at = 0
-    blank = False
-    for line in data.split(b"\n"):
-        span = Span(at, at + len(line))
-        text = line.removesuffix(b"\r")
-        inside = (
-            any(region.start < span.start <= region.end for region in raw if region.end > span.start) if raw else False
-        )
-        if not inside:
-            if text != text.rstrip(b" \t"):
-                out.append((f"trailing space after {text.strip().decode('utf-8', 'replace')!r}", span))
-            if not text and blank and at < len(data):
-                out.append(("two blank lines", span))
-        blank = not text
-        at += len(line) + 1
-    if data and not data.endswith(b"\n"):
-        out.append(("no newline at the end", Span(len(data), len(data))))
-    return out
-
-
-def _indent_faults(parsed: Parsed) -> list[tuple[str, Span]]:
-    """Compare the tabs before each statement with those of the line its block starts on."""
-    out = []
-    for node in _walk(parsed.root):
-        if node.type != "statement_list" or node.parent is None:
-            continue
-        owner = node.parent
-        # a header may span lines, so a block's depth is that of its closing brace
-        anchor = owner.end_byte - 1 if owner.type == "block" else owner.start_byte
-        expected = _tabs(parsed.data, anchor) + 1
-        for stmt in node.named_children:
-            start = parsed.data.rfind(b"\n", 0, stmt.start_byte) + 1
-            lead = parsed.data[start : stmt.start_byte]
-            if lead.strip() or stmt.start_point.row == owner.start_point.row:
+    for pattern in (_TRAILING, _BLANK_LINES):
+        for found in pattern.finditer(data):
+            if any(node.start_byte < found.end() and found.start() < node.end_byte for node in parsed.marks("text")):
                 continue
-            want = expected - 1 if stmt.type == "labeled_statement" else expected
-            if lead != b"\t" * want:
-                text = parsed.data[stmt.start_byte : stmt.end_byte].split(b"\n", 1)[0]
-                out.append((f"indentation of {text.decode('utf-8', 'replace')!r}", Span(start, stmt.end_byte)))
-    return out
+            if pattern is _BLANK_LINES:
+                yield "two blank lines", Span(*found.span())
+            else:
+                line = data[data.rfind(b"\n", 0, found.start()) + 1 : found.start()].strip()
+                yield f"trailing space after {line.decode('utf-8', 'replace')!r}", Span(*found.span())
+    if data and not data.endswith(b"\n"):
+        yield "no newline at the end", Span(len(data), len(data))
+
+
+def _indent_faults(parsed: Parsed) -> Iterator[tuple[str, Span]]:
+    """Compare the tabs before each statement with those of the line its block ends or its case starts on."""
+    data = parsed.data
+    for node in parsed.marks("list"):
+        owner = node.parent
+        if owner is None:
+            continue
+        # a header may span lines, so a block's depth is that of its closing brace
+        expected = _tabs(data, owner.end_byte - 1 if owner.type == "block" else owner.start_byte) + 1
+        first = owner.start_point.row
+        for stmt in node.named_children:
+            start = data.rfind(b"\n", 0, stmt.start_byte) + 1
+            lead = data[start : stmt.start_byte]
+            if lead == b"\t" * (expected - (stmt.type == "labeled_statement")) or lead.strip():
+                continue
+            if stmt.start_point.row != first:
+                text = data[stmt.start_byte : stmt.end_byte].split(b"\n", 1)[0]
+                yield f"indentation of {text.decode('utf-8', 'replace')!r}", Span(start, stmt.end_byte)
 
 
 def _tabs(data: bytes, offset: int) -> int:
-    """Return how deep the code on the line of `offset` stands; a case clause counts from its own line."""
-    start = data.rfind(b"\n", 0, offset) + 1
-    line = data[start:].split(b"\n", 1)[0]
-    return len(line) - len(line.lstrip(b"\t"))
+    """Return with how many tabs the line of `offset` begins."""
+    start = end = data.rfind(b"\n", 0, offset) + 1
+    while data[end : end + 1] == b"\t":
+        end += 1
+    return end - start
 
 
-def _align_faults(parsed: Parsed) -> list[tuple[str, Span]]:
-    out = []
+def _align_faults(parsed: Parsed) -> Iterator[tuple[str, Span]]:
     convert = Converter(parsed.data)
-    for node in _walk(parsed.root):
-        if node.type == "struct_type" and b"\n" in parsed.data[node.start_byte : node.end_byte]:
-            struct = convert.expr(node)
-            if isinstance(struct, ast.StructType):
-                for section in _sections(parsed.data, _field_rows(parsed.data, struct)):
-                    if not _is_aligned(parsed.data, section):
-                        first = section[0].texts[0].decode("utf-8", "replace")
-                        out.append((f"alignment of the fields from {first!r}", section[0].line))
-    return out
+    for node in parsed.marks("struct"):
+        struct = convert.expr(node) if node.start_point.row != node.end_point.row else None
+        if isinstance(struct, ast.StructType):
+            for section in _sections(parsed.data, _field_rows(parsed.data, struct)):
+                if not _is_aligned(parsed.data, section):
+                    first = section[0].texts[0].decode("utf-8", "replace")
+                    yield f"alignment of the fields from {first!r}", section[0].line
 
 
-def _import_faults(parsed: Parsed) -> list[tuple[str, Span]]:
-    out = []
+def _import_faults(parsed: Parsed) -> Iterator[tuple[str, Span]]:
     for group in _import_groups(parsed.data, parsed.imports()):
-        paths = [spec.path for spec in group]
-        for spec, ordered in zip(group, sorted(paths), strict=True):
+        for spec, ordered in zip(group, sorted(spec.path for spec in group), strict=True):
             if spec.path != ordered:
-                out.append((f"order of import {spec.path!r}", spec.span))
+                yield f"order of import {spec.path!r}", spec.span
                 break
-    return out
-
-
-def _walk(root: Node) -> Iterable[Node]:
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack.extend(node.named_children)
-
-
-__all__ = ["Flaw", "ParseCache", "layout_faults", "prove"]

@@ -881,21 +881,11 @@ def header_name(data: bytes) -> str:
 
 def is_package_used(parsed: Parsed, local: str) -> bool:
     """Tell whether a file uses an imported package by its local name, in code and not shadowed."""
-    data = parsed.data
-    pattern = re.compile(rb"\b" + re.escape(local.encode()) + rb"[ \t]*\.")
-    for match in pattern.finditer(data):
-        node = parsed.root.descendant_for_byte_range(match.start(), match.start() + len(local.encode()) - 1)
-        if node is None or node.parent is None:
-            continue
-        if node.type == "package_identifier" and node.parent.type == "qualified_type":
-            return True
-        if (
-            node.type == "identifier"
-            and node.parent.type == "selector_expression"
-            and not names_in_scope(node, local.encode())
-        ):
-            return True
-    return False
+    name = local.encode()
+    return any(
+        node.type == "package_identifier" or not names_in_scope(node, name)
+        for node in parsed.qualifiers().get(name, ())
+    )
 
 
 def _header_imports(data: bytes) -> Iterator[str]:
