@@ -65,10 +65,15 @@ def _is_made_outside(tree: Tree, path: str, found: ast.Object) -> bool:
             return False
 
 
+def outside(tree: Tree, path: str, span: Span) -> tuple[Span, Span]:
+    """Return what of a file is not in a span."""
+    return Span(0, span.start), Span(span.end, len(tree.data(path)))
+
+
 def names_in(tree: Tree, path: str, span: Span, name: str) -> tuple[Occurrence, ...]:
     """Return the places in the code of a span where a name stands, whatever it means there."""
-    outside = (Span(0, span.start), Span(span.end, len(tree.data(path))))
-    found = tree.occurrences(path, re.compile(rb"\b" + re.escape(name.encode()) + rb"\b"), outside)
+    pattern = re.compile(rb"\b" + re.escape(name.encode()) + rb"\b")
+    found = tree.occurrences(path, pattern, outside(tree, path, span))
     return tuple(occurrence for occurrence in found if occurrence.object is not None)
 
 
@@ -163,21 +168,28 @@ def receiver_name(tree: Tree, owner: str, type_name: str) -> str:
     return next((known.names[0].name for known in used if known is not None and known.names), "e")
 
 
-def wait_ready(tree: Tree, path: str, receive: Span, ready: str, extra: tuple[Change, ...] = ()) -> Rewrite | Manual:
-    """Replace the statement `<-ch` by a wait for `ready` that ends with the context and leaves the function then."""
+def wait_ready(
+    tree: Tree, path: str, receive: Span, ready: str, extra: tuple[Change, ...] = (), *, close_goes: bool = False
+) -> Rewrite | Manual:
+    """Replace the statement `<-ch` by a wait for `ready` that ends with the context and leaves the function then.
+
+    `close_goes` says that a deferred close of the function, which leaving it would run, is removed as well.
+    """
     line = tree.line_text(path, receive.start)
     wanted = f"replace it by a util.WaitReady of {ready} that leaves the function where the context ends first"
     decl = body_at(tree, path, receive)
     functions = functions_at(decl, receive) if decl is not None else ()
     if decl is None or not functions:
         return Manual(f"{line!r} waits outside a function", wanted)
+    if not _is_alone(tree, path, receive):
+        return Manual(f"{line!r} does more than wait", wanted)
     ctx = context_at(tree, path, decl, receive)
     if ctx is None:
         return Manual(f"no context is at hand where {line!r} waits", wanted)
     leave = exit_of(functions[-1])
     if leave is None:
         return Manual(f"{line!r} waits in a function whose results are not an error alone", wanted)
-    if closes_at_exit(tree, path, functions[-1]):
+    if not close_goes and closes_at_exit(tree, path, functions[-1]):
         return Manual(
             f"{line!r} waits in a function that closes a channel with defer, also where the wait fails", wanted
         )
@@ -187,6 +199,13 @@ def wait_ready(tree: Tree, path: str, receive: Span, ready: str, extra: tuple[Ch
     indent = tree.indent(path, receive.start)
     guard = Fragment.of(WAIT_READY.name, indent, util=util.prefix, ctx=ctx, ready=ready, exit=leave)
     return Rewrite((Edit(path, receive, guard), *needs(path, util), *extra))
+
+
+def _is_alone(tree: Tree, path: str, span: Span) -> bool:
+    """Tell whether a statement has its line to itself, but for a comment after it."""
+    data = tree.data(path)
+    lines = layout.whole_lines(data, span)
+    return not data[lines.start : span.start].strip() and data[span.end : lines.end].strip()[:2] in (b"", b"//", b"/*")
 
 
 def closes_at_exit(tree: Tree, path: str, function: Function) -> bool:

@@ -16,7 +16,7 @@ from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.gosrc.walk import Node, walk
 from refactor_tool.model import Edit, Finding, Fragment, Leave, Manual, Rewrite, Span, Verdict
-from refactor_tool.record import record
+from refactor_tool.record import record, replace
 
 ID = "agent-start-order"
 NAME = "setupTunnelAndRunAgent"
@@ -39,6 +39,9 @@ def find(tree: Tree) -> Iterator[Finding]:
     """Yield what becomes of the function that starts the agent and its tunnel."""
     for path, decl in tree.functions(package(tree, AGENT), NAME):
         verdict = _verdict(tree, path, tree.function(path, decl))
+        if isinstance(verdict, Manual):
+            # nothing else depends on the order
+            verdict = replace(verdict, blocks=False)
         message = "start the kubelet and kube-proxy first, on all nodes"
         yield site(tree, ID, path, decl.span, verdict, message, channel="none", shape="order", anchor="start-order")
 

@@ -1,0 +1,334 @@
+"""Step 7: waits for readiness end with the context, and do not go on as if what they wait for had succeeded.
+
+Covers what no earlier step had a reason to touch: bare receives, such as those for the tunnel's permissions and the
+scheduler's node; deferred closes, which report readiness also where it was never reached; and waits that are fatal on
+shutdown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from refactor_tool.codemod import Anchor, Codemod, Template
+from refactor_tool.codemods import _shapes
+from refactor_tool.codemods._close_on_success import CLOSE, CLOSE_AT_END, close_on_success
+from refactor_tool.codemods._k3s import CONFIG, CONTROL, EXECUTOR, TUNNEL, UTIL, package, site
+from refactor_tool.gosrc import ast, layout
+from refactor_tool.gosrc.tree import Occurrence, Tree
+from refactor_tool.gosrc.walk import functions_at, trail
+from refactor_tool.model import Change, Channel, Edit, Finding, Leave, Manual, NeedImport, Rewrite, Span, Verdict
+from refactor_tool.record import replace
+
+ID = "cancel-safe-waits"
+LOGRUS = "github.com/sirupsen/logrus"
+OLD_NAME, NEW_NAME = "apiServerReady", "rbacReady"
+#: Functions that wait with a bare receive or close with defer, and their anchors.
+RECEIVES = {
+    "setKubeletPort": "tunnel-kubelet-port",
+    "watchPods": "tunnel-pods",
+    "watchEndpoints": "tunnel-endpoints",
+    "Scheduler": "embedded-scheduler",
+    "CloudControllerManager": "embedded-cloud-controller",
+}
+CLOSES = {"scheduler": "control-scheduler", "cloudControllerManager": "control-cloud-controller"}
+#: The components of the embedded executor that wait, with the number of parameters that they must have to be tested.
+COMPONENTS = {"Kubelet": 2, "APIServer": 2, "Scheduler": 3, "ControllerManager": 2, "CloudControllerManager": 3}
+#: Waits that end the process where they fail, and their anchors.
+FATAL = {"WaitForRBACReady": "tunnel-rbac", "waitForUntaintedNode": "untainted-node", "APIServerHandlers": "handlers"}
+
+_ENDED = Template(f"{ID}/ended.go.j2", ("ctx", "exit"))
+_TEST = Template(f"{ID}/embed_test.go.j2", ("config",))
+_LOCAL = re.compile(rb"\b\w*[rR]eady\b")
+_ASKED = re.compile(rb"\b\w+ReadyChan\b")
+_OLD = re.compile(rb"\b" + OLD_NAME.encode() + rb"\b")
+_FATAL = re.compile(rb"\b(?:" + "|".join(FATAL).encode() + rb")\b")
+
+
+def find(tree: Tree) -> Iterator[Finding]:
+    """Yield the waits that do not end with the context, and what reports or ends them wrongly."""
+    kept = Leave("the hand-made change keeps it: its waits end where the process does", done=True)
+    hand_made = _is_hand_made(tree)
+    for each in (*_receives(tree), *_renames(tree), *_closes(tree), *_fatals(tree)):
+        match each.verdict:
+            case Rewrite() | Manual() if hand_made:
+                yield replace(each, verdict=kept)
+            case Manual() as manual:
+                # every site stands for itself: what is left to do by hand does not make the others wrong
+                yield replace(each, verdict=replace(manual, blocks=False))
+            case _:
+                yield each
+
+
+def _is_hand_made(tree: Tree) -> bool:
+    """Tell whether the executor has all its channels, but nothing that a wait of ours could be written with."""
+    interface = tree.interface(package(tree, EXECUTOR), "Executor")
+    asked = {method.name for method in interface[2].methods} if interface is not None else set()
+    channels = {"APIServerReadyChan", "ETCDReadyChan", "CRIReadyChan"}
+    return channels <= asked and not tree.functions(package(tree, UTIL), "WaitReady")
+
+
+def _finding(
+    tree: Tree, path: str, span: Span, verdict: Verdict, message: str, shape: str, anchor: str = ""
+) -> Finding:
+    name = tree.text(path, span).lower()
+    channel: Channel = "rbac" if "rbac" in name or OLD_NAME.lower() in name else "node" if "node" in name else "none"
+    return site(tree, ID, path, span, verdict, message, channel=channel, shape=shape, anchor=anchor)
+
+
+# --- bare receives ----------------------------------------------------------------------------------
+
+
+def _receives(tree: Tree) -> Iterator[Finding]:
+    """Yield the bare receives from a channel that is handed on or asked for, and the waits that are right already."""
+    for path, decl in _waiting_functions(tree):
+        anchor = RECEIVES.get(decl.name, "")
+        for use in _uses(tree, path, decl, _LOCAL):
+            receive = _bare_receive(tree, use)
+            if not isinstance(use.object, ast.LocalObject) or not _is_channel(tree, use):
+                continue
+            if receive is not None:
+                ready = _new_name(tree, use) or use.name
+                yield _receive(tree, use, receive, ready, anchor, _tests(tree, path, decl))
+            elif use.role == "argument" and _is_wait_ready(tree, use):
+                done = Leave("the wait ends with the context already", done=True)
+                yield _finding(tree, path, use.span, done, "end the wait with the context", "receive", anchor)
+    for path in tree.files_with(b"ReadyChan()"):
+        for use in tree.occurrences(path, _ASKED) if not _is_test(path) else ():
+            receive, call = _bare_receive(tree, use), tree.call_at(path, use.qualified) if use.role == "call" else None
+            if receive is not None and call is not None:
+                yield _receive(tree, use, receive, tree.text(path, call.span), "", ())
+
+
+def _receive(tree: Tree, use: Occurrence, receive: Span, ready: str, anchor: str, tests: tuple[Change, ...]) -> Finding:
+    goes = any(
+        isinstance(close.verdict, Rewrite) and _same_function(tree, close, use.path, receive) for close in _closes(tree)
+    )
+    verdict = _shapes.wait_ready(tree, use.path, receive, ready, tests, close_goes=goes)
+    return _finding(tree, use.path, receive, verdict, "end the wait with the context", "receive", anchor)
+
+
+def _same_function(tree: Tree, close: Finding, path: str, receive: Span) -> bool:
+    decl = _shapes.body_at(tree, path, receive, close.span) if close.path == path else None
+    return decl is not None and functions_at(decl, receive)[-1:] == functions_at(decl, close.span)[-1:]
+
+
+def _waiting_functions(tree: Tree) -> Iterator[tuple[str, ast.FuncDecl]]:
+    """Yield the functions of the tunnel, and those methods of executors that are given a channel to wait for."""
+    for path in tree.package_files(package(tree, TUNNEL)):
+        if not _is_test(path):
+            yield from ((path, decl) for decl in tree.decls(path) if isinstance(decl, ast.FuncDecl))
+    for executor in tree.implementers(package(tree, EXECUTOR), "Executor"):
+        yield from (found for found in executor.methods if found[1].name in RECEIVES and not _is_test(found[0]))
+
+
+def _is_test(path: str) -> bool:
+    return path.endswith("_test.go") or path.startswith("tests/")
+
+
+def _uses(tree: Tree, path: str, decl: ast.FuncDecl, pattern: re.Pattern[bytes]) -> tuple[Occurrence, ...]:
+    outside = (Span(0, decl.span.start), Span(decl.span.end, len(tree.data(path))))
+    return tree.occurrences(path, pattern, outside)
+
+
+def _is_channel(tree: Tree, use: Occurrence) -> bool:
+    found = tree.type_of_name(use.path, use.span.start, use.name)
+    return found is not None and isinstance(found.expr, ast.ChanType)
+
+
+def _bare_receive(tree: Tree, use: Occurrence) -> Span | None:
+    """Return the statement that does nothing but receive from the channel that is named or asked for."""
+    decl = _shapes.body_at(tree, use.path, use.span)
+    for parent, node in pairwise(trail(decl, use.span) if decl is not None else ()):
+        match node:
+            case ast.ExprStmt(span=span, x=ast.Unary(op="<-", x=ast.Ident() | ast.Call(args=()))):
+                return None if isinstance(parent, ast.Case) and parent.comm == node else span
+            case _:
+                pass
+    return None
+
+
+def _is_wait_ready(tree: Tree, use: Occurrence) -> bool:
+    decl = _shapes.body_at(tree, use.path, use.span)
+    calls = [node for node in trail(decl, use.span) if isinstance(node, ast.Call)] if decl is not None else []
+    waits = ast.PackageObject(package(tree, UTIL), "WaitReady")
+    return bool(calls) and tree.calls(use.path, calls[-1]) == waits
+
+
+def _tests(tree: Tree, path: str, decl: ast.FuncDecl) -> tuple[Change, ...]:
+    """Add the test of all components to those that came with the executor's channels, where these are there."""
+    own, test = tree.package_of(path), path.removesuffix(".go") + "_test.go"
+    methods = {method.name: method for _, method in tree.methods(own, decl.receiver_type)}
+    taken = [name for name in ("waiting", "Test_UnitEmbedded_Canceled") if tree.functions(own, name)]
+    if decl.name != "CloudControllerManager" or test not in tree.snapshot.files or taken:
+        return ()
+    if not tree.functions(own, "Test_UnitEmbedded_CRI_Canceled") or any(
+        name not in methods or sum(len(param.names) for param in methods[name].params) != count
+        for name, count in COMPONENTS.items()
+    ):
+        return ()
+    config = tree.qualify(test, package(tree, CONFIG), "daemonconfig", 0)
+    if config is None:
+        return ()
+    end = len(tree.data(test))
+    needed = (NeedImport(test, name) for name in ("context", "runtime", "strings", "testing", "time"))
+    text = _TEST.filled({"config": config.prefix})
+    return (Edit(test, Span(end, end), text), *needed, *_shapes.needs(test, config))
+
+
+# --- the tunnel's channel ---------------------------------------------------------------------------
+
+
+def _renames(tree: Tree) -> Iterator[Finding]:
+    """Yield where the tunnel calls the channel of its permissions by the apiserver's name, comments included."""
+    for path in tree.package_files(package(tree, TUNNEL)):
+        uses = tree.occurrences(path, _OLD) if OLD_NAME.encode() in tree.data(path) else ()
+        locals_ = [use for use in uses if isinstance(use.object, ast.LocalObject)]
+        renamed = [tree.function_at(path, use.span.start) for use in locals_ if _new_name(tree, use) is not None]
+        for use in uses:
+            is_about_it = use.role == "comment" and tree.function_at(path, use.span.start) in renamed
+            if (use not in locals_ and not is_about_it) or _bare_receive(tree, use) is not None:
+                continue
+            verdict: Verdict = Rewrite((Edit(path, use.span, NEW_NAME.encode()),))
+            if not is_about_it and _new_name(tree, use) is None:
+                taken = _is_about_permissions(tree, path)
+                why = (
+                    f"{NEW_NAME} means something else here" if taken else "not the channel of the tunnel's permissions"
+                )
+                verdict = Leave(f"{OLD_NAME} keeps its name: {why}")
+            message = "call the channel by what closes it, which is the tunnel's permissions"
+            yield _finding(tree, path, use.span, verdict, message, "name")
+
+
+def _new_name(tree: Tree, use: Occurrence) -> str | None:
+    """Return what a local of the tunnel should be called, None where it may not be."""
+    decl = tree.function_at(use.path, use.span.start)
+    if use.name != OLD_NAME or decl is None or not _is_about_permissions(tree, use.path):
+        return None
+    return None if _shapes.names_in(tree, use.path, decl.span, NEW_NAME) else NEW_NAME
+
+
+def _is_about_permissions(tree: Tree, path: str) -> bool:
+    """Tell whether the channel of that name is closed where the permissions are waited for, and nowhere else."""
+    closes = [use for use in tree.occurrences(path, _OLD) if use.role in ("close", "defer-close")]
+    waits = [use for use in tree.occurrences(path, _FATAL) if use.name == "WaitForRBACReady" and use.role == "call"]
+    return bool(closes) and all(
+        any(_in_one_function(tree, path, close.span, wait.span) for wait in waits) for close in closes
+    )
+
+
+def _in_one_function(tree: Tree, path: str, one: Span, other: Span) -> bool:
+    decl = _shapes.body_at(tree, path, one, other)
+    return decl is not None and functions_at(decl, one)[-1:] == functions_at(decl, other)[-1:] != ()
+
+
+# --- deferred closes --------------------------------------------------------------------------------
+
+
+def _closes(tree: Tree) -> Iterator[Finding]:
+    """Yield where the control plane reports readiness as it leaves a goroutine, for whatever reason."""
+    for path in tree.package_files(package(tree, CONTROL)):
+        for use in tree.occurrences(path, _LOCAL) if not _is_test(path) and b"close(" in tree.data(path) else ():
+            if not isinstance(use.object, ast.LocalObject) or use.role not in ("close", "defer-close"):
+                continue
+            decl = tree.function_at(path, use.span.start)
+            anchor = CLOSES.get(decl.name, "") if decl is not None else ""
+            verdict: Verdict = Leave("closed where it has succeeded already", done=True)
+            if use.role == "defer-close":
+                verdict = close_on_success(tree, path, use.span)
+            yield _finding(
+                tree, path, use.span, verdict, f"close {use.name} only where it has succeeded", "close", anchor
+            )
+
+
+# --- fatal waits ------------------------------------------------------------------------------------
+
+
+def _fatals(tree: Tree) -> Iterator[Finding]:
+    """Yield where a wait that fails is fatal, also if it fails because the process shuts down."""
+    executors = {
+        package(tree, EXECUTOR),
+        *(each.package for each in tree.implementers(package(tree, EXECUTOR), "Executor")),
+    }
+    for folder in sorted({package(tree, TUNNEL), package(tree, CONTROL), *executors}):
+        for path in tree.package_files(folder):
+            for use in tree.occurrences(path, _FATAL) if not _is_test(path) else ():
+                guard = _fatal_guard(tree, use) if use.role == "call" else None
+                if guard is not None:
+                    verdict = _unless_ended(tree, path, guard)
+                    message = "do not end the process because a wait was cancelled"
+                    yield _finding(tree, path, use.span, verdict, message, "fatal", FATAL[use.name])
+
+
+def _fatal_guard(tree: Tree, use: Occurrence) -> ast.If | None:
+    """Return the `if err != nil` of a call, in it or after it, that is fatal in the end."""
+    path = use.path
+    decl = _shapes.whole_function(tree, path, use.span)
+    nodes = trail(decl, use.span) if decl is not None else ()
+    for parent, node in pairwise(nodes):
+        match node:
+            case ast.If(init=ast.Assign() as init) if init.span.contains(use.span):
+                return node if _is_fatal(tree, path, node) else None
+            case ast.Assign() if isinstance(parent, ast.Block):
+                after = parent.stmts[parent.stmts.index(node) + 1 :][:1]
+                return after[0] if after and isinstance(after[0], ast.If) and _is_fatal(tree, path, after[0]) else None
+            case _:
+                pass
+    return None
+
+
+def _is_fatal(tree: Tree, path: str, guard: ast.If) -> bool:
+    match guard:
+        case ast.If(
+            cond=ast.Binary(op="!=", y=ast.Ident(name="nil")),
+            then=ast.Block(stmts=(*_, ast.ExprStmt(x=ast.Call() as call))),
+            else_=None,
+        ):
+            found = tree.calls(path, call)
+            return isinstance(found, ast.PackageObject) and found.package == LOGRUS and found.name.startswith("Fatal")
+        case _:
+            return False
+
+
+def _unless_ended(tree: Tree, path: str, guard: ast.If) -> Verdict:
+    """Leave the function at the start of a guard where the context has ended."""
+    first = guard.then.stmts[0]
+    by_hand = "return where the context has ended, and be fatal only otherwise"
+    line = tree.line_text(path, guard.span.start)
+    match first:
+        case ast.If(cond=ast.Binary(op="!=", x=ast.Call(fun=ast.Selector(name="Err")))):
+            return Leave("not fatal where the context has ended already", done=True)
+        case _:
+            pass
+    decl = _shapes.whole_function(tree, path, first.span)
+    function = functions_at(decl, first.span)[-1] if decl is not None else None
+    ctx = _shapes.context_at(tree, path, decl, first.span) if decl is not None else None
+    leave = _shapes.exit_of(function) if function is not None else None
+    if function is None or ctx is None or leave is None:
+        return Manual(f"{line!r} is fatal where no context is at hand, or more than an error is returned", by_hand)
+    above = _shapes.comment_above(tree, path, first.span)
+    at = layout.insert_before_line(tree, path, above.start if above is not None else first.span.start)
+    text = _ENDED.filled({"ctx": ctx, "exit": leave}, tree.indent(path, first.span.start), lines=True)
+    return Rewrite((Edit(path, at, text),))
+
+
+CODEMOD = Codemod(
+    id=ID,
+    title="End waits for readiness with the context",
+    body=(
+        "The waits for the scheduler's node, for the permissions of the cloud\n"
+        "controller manager and of the tunnel, and for the apiserver's handlers did\n"
+        "not end with the context, or ended the process, or went on as if they had\n"
+        "succeeded. The channels that release the scheduler and the cloud controller\n"
+        "manager are closed only where what they stand for was reached."
+    ),
+    requires=("executor-ready-channels", "apiserver-ready"),
+    anchors=(
+        *(Anchor(name, optional=name.startswith("tunnel")) for name in RECEIVES.values()),
+        *(Anchor(name, optional=name == "control-scheduler") for name in CLOSES.values()),
+        *(Anchor(name, optional=name != "handlers") for name in FATAL.values()),
+    ),
+    templates=(_ENDED, _TEST, CLOSE, CLOSE_AT_END, _shapes.WAIT_READY),
+    find=find,
+)
