@@ -112,7 +112,7 @@ def _check_template(codemod: Codemod, template: Template, sources: Mapping[str, 
     if template.name not in sources:
         raise CodemodError(f"{codemod.id}: there is no template {template.name!r}")
     try:
-        used = meta.find_undeclared_variables(_environment().parse(sources[template.name]))
+        used = meta.find_undeclared_variables(_environment(sources).parse(sources[template.name]))
     except TemplateSyntaxError as error:
         raise CodemodError(f"template {template.name}:{error.lineno}: {error.message}") from None
     if used != set(template.params):
@@ -122,23 +122,20 @@ def _check_template(codemod: Codemod, template: Template, sources: Mapping[str, 
 
 
 class Renderer:
-    """Render the fragments of one codemod to bytes, strictly: nothing undeclared, nothing missing."""
+    """Render fragments to bytes, strictly: nothing undeclared, nothing missing. A template is compiled once."""
 
-    def __init__(self, codemod: Codemod, sources: Mapping[str, str]) -> None:
-        self._codemod = codemod
-        self._declared = {template.name: template for template in codemod.templates}
-        self._sources = sources
-        self._environment = _environment()
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        self._environment = _environment(sources)
 
-    def render(self, fragment: Fragment, *, crlf: bool = False) -> bytes:
-        """Return the fragment's text as `Fragment` says, in the file's line ends."""
-        template = self._declared.get(fragment.template)
+    def render(self, codemod: Codemod, fragment: Fragment, *, crlf: bool = False) -> bytes:
+        """Return the text of a codemod's fragment as `Fragment` says, in the file's line ends."""
+        template = next((known for known in codemod.templates if known.name == fragment.template), None)
         if template is None:
-            raise CodemodError(f"{self._codemod.id} does not declare the template {fragment.template!r}")
+            raise CodemodError(f"{codemod.id} does not declare the template {fragment.template!r}")
         given = dict(fragment.params)
         if set(given) != set(template.params):
-            raise CodemodError(f"{self._codemod.id}: {fragment.template} takes {template.params}, not {tuple(given)}")
-        text = self._environment.from_string(self._sources[template.name]).render(given)
+            raise CodemodError(f"{codemod.id}: {fragment.template} takes {template.params}, not {tuple(given)}")
+        text = self._environment.get_template(template.name).render(given)
         lines = [
             fragment.indent + line if line and (at or fragment.lines) else line
             for at, line in enumerate(text.split("\n"))
@@ -146,8 +143,14 @@ class Renderer:
         return ("\r\n" if crlf else "\n").join(lines).encode("utf-8", "surrogateescape")
 
 
-def _environment() -> Environment:
+def _environment(sources: Mapping[str, str]) -> Environment:
     # imported here: a scan renders nothing, and jinja2 is a third of its start-up time
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import DictLoader, Environment, StrictUndefined
 
-    return Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False, trim_blocks=True)
+    return Environment(
+        loader=DictLoader(sources),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+        trim_blocks=True,
+    )

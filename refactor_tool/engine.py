@@ -93,6 +93,7 @@ def plan(
     base = _tree(snapshot, cache)
     findings, found_problems = _survey(base, suite, report)
     tree = base
+    renderer = Renderer(sources)
     steps: list[Step] = []
     problems = list(found_problems)
     pending: dict[str, str] = dict.fromkeys(skip, "left out with --skip or --only")
@@ -103,7 +104,8 @@ def plan(
             pending.setdefault(codemod.id, f"needs {lacking}, which is not in the series")
         if codemod.id in pending:
             continue
-        ran = run_codemod(tree, codemod, sources)
+        mine = tuple(item for item in findings if item.id == codemod.id) if tree is base else find(tree, codemod)
+        ran = _run(tree, codemod, mine, renderer)
         if ran.problems:
             problems.extend(ran.problems)
             pending[codemod.id] = ran.problems[0].message
@@ -127,13 +129,19 @@ def plan(
 
 
 def run_codemod(tree: Tree, codemod: Codemod, sources: Mapping[str, str]) -> Ran:
-    """Run one codemod on a tree: its findings, its changes if they are sound, and the problems if they are not."""
-    findings = find(tree, codemod)
+    """Run one codemod alone on a tree, with the proof that a second run has nothing to do."""
+    ran = _run(tree, codemod, find(tree, codemod), Renderer(sources))
+    again = _again(tree.after(ran.changes), codemod) if ran.changes else []
+    return Ran(ran.findings, (), tuple(again)) if again else ran
+
+
+def _run(tree: Tree, codemod: Codemod, findings: tuple[Finding, ...], renderer: Renderer) -> Ran:
+    """Make what the findings ask for: the changes if they are sound, the problems if they are not."""
     problems = [*_anchor_problems(tree, codemod, findings), *_manual_problems(tree, findings)]
     if problems:
         return Ran(findings, (), tuple(problems))
     try:
-        changes = _apply(tree, codemod, findings, Renderer(codemod, sources))
+        changes = _apply(tree, codemod, findings, renderer)
     except ToolError as error:
         return Ran(findings, (), (Problem(error.code, error.message, step=codemod.id),))
     after = tree.after(changes)
@@ -141,8 +149,6 @@ def run_codemod(tree: Tree, codemod: Codemod, sources: Mapping[str, str]) -> Ran
         _problem(after, ExitCode.INTERNAL, f"the result is not sound: {flaw.message}", flaw.path, flaw.span, codemod.id)
         for flaw in prove(tree, after, changes)
     ]
-    if not flaws and changes:
-        flaws.extend(_again(after, codemod))
     return Ran(findings, () if flaws else changes, tuple(flaws))
 
 
@@ -296,12 +302,12 @@ def _apply(tree: Tree, codemod: Codemod, findings: Iterable[Finding], renderer: 
             match change:
                 case Edit(path=path, span=span, text=text):
                     crlf = tree.file(path).crlf
-                    rendered = text if isinstance(text, bytes) else renderer.render(text, crlf=crlf)
+                    rendered = text if isinstance(text, bytes) else renderer.render(codemod, text, crlf=crlf)
                     spans.setdefault(path, []).append((span, rendered))
                 case NewFile(path=path, text=fragment):
                     if path in tree.snapshot.files or path in created:
                         raise Conflict(f"{path} would be created and exists", "move it out of the way")
-                    created[path] = renderer.render(fragment)
+                    created[path] = renderer.render(codemod, fragment)
                 case NeedImport(path=path, package=package, name=name):
                     needs.setdefault(path, set()).add((package, name))
                 case _:

@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.parse import ParseCache, Parsed
 from refactor_tool.gosrc.tree import Tree, is_package_used
-from refactor_tool.model import Edit, Span
+from refactor_tool.model import Edit, Span, blob_id
 from refactor_tool.record import record
 
 
@@ -265,19 +265,24 @@ def settle_imports(
     An import that `before` did not use either stays: it is not ours. New ones go where they sort among the group that
     shares most of their path, as goimports does.
     """
-    parsed = cache.parse_once(after)
+    parsed = _parse(cache, after)
+    old = _parse(cache, before) if before is not None else None
     for spec in parsed.imports():
-        if spec.name in (".", "_") or before is None or is_package_used(parsed, spec.local):
+        if spec.name in (".", "_") or old is None or is_package_used(parsed, spec.local):
             continue
-        if is_package_used(cache.parse_once(before), spec.local):
+        if is_package_used(old, spec.local):
             lines = whole_lines(after, spec.span)
             after = _without_empty_group(after[: lines.start] + after[lines.end :], lines.start)
             return settle_imports(cache, before, after, needs)
     for path, alias in sorted(needs, key=lambda need: (need[0], need[1] or "")):
         if not any(spec.path == path and spec.name == alias for spec in parsed.imports()):
             after = _with_import(parsed, path, alias)
-            parsed = cache.parse_once(after)
+            parsed = _parse(cache, after)
     return after
+
+
+def _parse(cache: ParseCache, data: bytes) -> Parsed:
+    return cache.parse(blob_id(data), data)
 
 
 def _without_empty_group(data: bytes, at: int) -> bytes:
