@@ -48,7 +48,8 @@ def context_at(tree: Tree, path: str, decl: ast.FuncDecl, place: Span) -> str | 
         for param in function.params:
             if tree.named_type(TypeRef(param.type, path)) == CONTEXT:
                 for ident in param.names:
-                    if tree.named_type(tree.type_of_name(path, place.start, ident.name)) == CONTEXT:
+                    visible = tree.named_type(tree.type_of_name(path, place.start, ident.name))
+                    if ident.name != "_" and visible == CONTEXT:
                         return ident.name
     return "ctx" if _is_made_outside(tree, path, tree.object_of_name(path, place.start, "ctx")) else None
 

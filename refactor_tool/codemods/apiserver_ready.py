@@ -92,16 +92,26 @@ def _anchor(place: _signatures.Place, method: str) -> str:
 
 def _field(tree: Tree, sites: Sequence[Finding]) -> Iterator[Finding]:
     """Yield the field of ControlRuntime and its uses, but those that go with what holds them."""
+    gone = [site for site in sites if site.shape in ("promise", "drop-caller")]
+    anchors = {site.anchor for site in sites}
     for use in tree.callers(runtime_field(tree)):
-        if any(site.path == use.path and site.span.contains(use.span) for site in sites):
+        if any(site.path == use.path and site.span.contains(use.span) for site in gone):
             continue
         asked = ready_chan(tree, use.path, ACCESSOR, use.qualified)
         verdict: Verdict = asked if isinstance(asked, Manual) else replace_use(tree, use, *asked)
-        anchor = anchor_at(tree, use.path, use.span.start)
+        anchor = _first(anchor_at(tree, use.path, use.span.start), anchors)
         yield found(tree, use.path, use.qualified, verdict, f"ask the executor: {ACCESSOR}", use.role, anchor=anchor)
     for path, decl in tree.types(package(tree, CONFIG), "ControlRuntime"):
         verdict, span = _without_field(tree, path, decl)
         yield found(tree, path, span, verdict, f"drop the field {FIELD}", "field", anchor="runtime-field")
+
+
+def _first(anchor: str, taken: set[str]) -> str:
+    """Return an anchor where nothing has it yet, and take it: a function may read the channel more than once."""
+    if anchor in taken:
+        return ""
+    taken.add(anchor)
+    return anchor
 
 
 def _without_field(tree: Tree, path: str, decl: ast.TypeDecl) -> tuple[Verdict, Span]:
@@ -179,9 +189,7 @@ def _asked(tree: Tree, sites: Sequence[Finding]) -> Iterator[Finding]:
         for use in tree.occurrences(path, _ASKS, outside=_lines(tree, path, sites)):
             if use.role != "call" or not _is_asked(tree, use) or tree.title_at(path, use.span.start) == ACCESSOR:
                 continue
-            anchor = anchor_at(tree, path, use.span.start)
-            anchor = "" if anchor in anchors else anchor
-            anchors.add(anchor)
+            anchor = _first(anchor_at(tree, path, use.span.start), anchors)
             done = Leave("asks the executor already", done=True)
             yield found(tree, path, use.qualified, done, f"ask the executor: {ACCESSOR}", "asks", anchor=anchor)
 

@@ -1,0 +1,511 @@
+"""Step 3 decides site by site: small changes to a known site keep its verdict, or turn it into one for a person."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from refactor_tool.codemods.apiserver_ready import CODEMOD
+from refactor_tool.engine import find, run_codemod
+from refactor_tool.gosrc.tree import Tree
+from refactor_tool.model import ExitCode, Finding, Leave, Manual, Rewrite
+from refactor_tool.record import replace
+from refactor_tool.world.templates import load_templates
+from refactor_tool.world.tree import read_ref
+from tests import gotree, txtar
+
+#: On the small trees here, which do not have all of its places.
+ALONE = replace(CODEMOD, anchors=())
+CASES = Path(__file__).parent.parent / "fixtures" / "cases" / CODEMOD.id
+AGENT = "pkg/agent/run.go"
+TUNNEL = "pkg/agent/tunnel/tunnel.go"
+CONFIG = "pkg/daemons/config/types.go"
+CONTROL = "pkg/daemons/control/server.go"
+EMBED = "pkg/daemons/executor/embed.go"
+EXECUTOR = "pkg/daemons/executor/executor.go"
+API = "pkg/util/api.go"
+
+BEFORE = ("before/issue", "before/issue-parent", "before/pr-base")
+OLDER = ("older/v1.30", "older/v1.26")
+DURING = ("during/apiserver", "during/cri", "during/tests")
+AFTER = ("after/etcd", "later/2025-06", "later/2025-11", "later/2026-04")
+
+
+def base(case: str = "four-shapes") -> dict[str, str]:
+    """Return the files of a case."""
+    _, files = txtar.parse((CASES / f"{case}.txt").read_text(encoding="utf-8"))
+    return {name: text for name, text in files.items() if not name.startswith("want")}
+
+
+def mutated(path: str, old: str, new: str, case: str = "four-shapes") -> Tree:
+    files = base(case)
+    assert files[path].count(old) == 1, f"{files[path].count(old)} times in {path}: {old!r}"
+    return gotree.of(files | {path: files[path].replace(old, new)})
+
+
+def verdicts(tree: Tree, path: str, function: str) -> list[str]:
+    """Return what is said of a function, but what is left there: verdict and shape, in order."""
+    return [
+        f"{type(found.verdict).__name__.lower()} {found.shape}"
+        for found in find(tree, CODEMOD)
+        if (found.path, found.function) == (path, function) and not isinstance(found.verdict, Leave)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "function", "old", "new", "wanted"),
+    [
+        pytest.param(
+            AGENT,
+            "run",
+            "func run(ctx context.Context, node *config.Node) error {",
+            "func run(ctx context.Context, n *config.Node) error {\n\tnode := n",
+            ["rewrite guard-return"],
+            id="agent-local-instead-of-a-parameter",
+        ),
+        pytest.param(
+            AGENT,
+            "run",
+            "; err != nil {\n\t\treturn errors.Wrap",
+            "; err != nil {\n\t\tprintln()\n\t\treturn errors.Wrap",
+            ["manual poll-unknown"],
+            id="agent-log-line-in-the-branch",
+        ),
+        pytest.param(
+            AGENT,
+            "run",
+            "if err := util.Wait",
+            "println()\n\tif err := util.Wait",
+            ["rewrite guard-return"],
+            id="agent-log-line-before",
+        ),
+        pytest.param(
+            AGENT,
+            "run",
+            'errors.Wrap(err, "no apiserver")',
+            "nil",
+            ["rewrite guard-return"],
+            id="agent-another-error",
+        ),
+        pytest.param(
+            AGENT,
+            "run",
+            'return errors.Wrap(err, "no apiserver")',
+            "panic(err)",
+            ["manual guard-return"],
+            id="agent-no-return",
+        ),
+        pytest.param(
+            AGENT,
+            "run",
+            "KubeConfigKubelet, util.Def",
+            "KubeConfigKubelet, 2*util.Def",
+            ["manual guard-return"],
+            id="agent-another-limit",
+        ),
+        pytest.param(
+            AGENT,
+            "run",
+            "Timeout); err",
+            "Timeout, true); err",
+            ["manual guard-return"],
+            id="agent-extra-argument",
+        ),
+        pytest.param(
+            AGENT,
+            "run",
+            "if err := util.WaitForAPIServerReady",
+            "waitForAPIServerReady := 1\n\tif err := util.WaitForAPIServerReady",
+            ["manual guard-return"],
+            id="agent-helper-shadowed",
+        ),
+        pytest.param(
+            AGENT,
+            "run",
+            "func run(ctx context.Context, node *config.Node) error {",
+            "func run(ctx context.Context, node config.Node) error {",
+            ["manual guard-return"],
+            id="agent-node-by-value",
+        ),
+        pytest.param(
+            TUNNEL,
+            "Setup",
+            "logrus.Fatal(err)\n\t\t}\n\t\tif err := util.WaitForRBAC",
+            'logrus.Fatalf("%v", err)\n\t\t}\n\t\tif err := util.WaitForRBAC',
+            ["rewrite guard-goroutine"],
+            id="tunnel-another-fatal-call",
+        ),
+        pytest.param(
+            TUNNEL,
+            "Setup",
+            "logrus.Fatal(err)\n\t\t}\n\t\tif err := util.WaitForRBAC",
+            "logrus.Fatal(err)\n\t\t} else {\n\t\t\tprintln()\n\t\t}\n\t\tif err := util.WaitForRBAC",
+            ["manual poll-unknown"],
+            id="tunnel-else-branch",
+        ),
+        pytest.param(
+            TUNNEL,
+            "Setup",
+            "Timeout); err != nil {\n\t\t\tlogrus.Fatal(err)\n\t\t}\n\t\tif err := util.WaitForRBAC",
+            "Timeout); err == nil {\n\t\t\tlogrus.Fatal(err)\n\t\t}\n\t\tif err := util.WaitForRBAC",
+            ["manual poll-unknown"],
+            id="tunnel-swapped-branches",
+        ),
+        pytest.param(
+            TUNNEL,
+            "Setup",
+            "go func() {\n\t\tif err := util.WaitForAPI",
+            "func() {\n\t\tif err := util.WaitForAPI",
+            ["manual guard-return"],
+            id="tunnel-not-in-a-goroutine",
+        ),
+        pytest.param(
+            TUNNEL,
+            "Setup",
+            "if err := util.WaitForAPIServerReady(ctx",
+            "if err := util.WaitForAPIServerReady(other(ctx)",
+            ["manual guard-goroutine"],
+            id="tunnel-another-context",
+        ),
+        pytest.param(
+            TUNNEL,
+            "Setup",
+            "go func() {\n",
+            "go func() {\n\t\tdefer close(apiServerReady)\n",
+            ["manual guard-goroutine"],
+            id="tunnel-close-at-exit",
+        ),
+        pytest.param(
+            TUNNEL,
+            "Setup",
+            "node *config.Node) {",
+            "node *config.Node, executor string) {",
+            ["manual guard-goroutine"],
+            id="tunnel-executor-shadowed",
+        ),
+        pytest.param(
+            EMBED,
+            "(*Embedded).Kubelet",
+            "func (e *Embedded) Kubelet",
+            "func (own *Embedded) Kubelet",
+            ["manual guard-goroutine"],
+            id="kubelet-receiver-renamed-but-not-its-use",
+        ),
+        pytest.param(
+            EMBED,
+            "(*Embedded).Kubelet",
+            "func (e *Embedded) Kubelet(ctx context.Context, args []string) error {",
+            "func (e *Embedded) Kubelet(ctx context.Context, args []string) error {\n\te := e",
+            ["manual guard-goroutine"],
+            id="kubelet-receiver-shadowed",
+        ),
+        pytest.param(
+            EMBED,
+            "(*Embedded).Kubelet",
+            "// Agents cannot see apiReady.\n",
+            "// Agents cannot see apiReady: wait\n",
+            ["manual guard-goroutine"],
+            id="kubelet-comment-that-goes-on",
+        ),
+        pytest.param(
+            EMBED,
+            "(*Embedded).ControllerManager",
+            "<-apiReady\n\t\trun(ctx, args)\n\t}()\n\treturn nil\n}\n\nfunc (e *Embedded) API",
+            "println()\n\t\t<-apiReady\n\t\trun(ctx, args)\n\t}()\n\treturn nil\n}\n\nfunc (e *Embedded) API",
+            ["rewrite drop-implementer"],
+            id="controller-manager-log-line",
+        ),
+        pytest.param(
+            EMBED,
+            "(*Embedded).ControllerManager",
+            "ControllerManager(ctx context.Context, apiReady",
+            "ControllerManager(_ context.Context, apiReady",
+            ["manual drop-implementer"],
+            id="controller-manager-without-a-context",
+        ),
+        pytest.param(
+            EXECUTOR,
+            "ControllerManager",
+            "return executor.ControllerManager(ctx, apiReady, args)",
+            "println()\n\treturn executor.ControllerManager(ctx, apiReady, args)",
+            ["rewrite drop-forwarder"],
+            id="forwarder-that-logs",
+        ),
+        pytest.param(
+            EXECUTOR,
+            "Scheduler",
+            "return executor.Scheduler(ctx, apiReady, args)",
+            "nodeReady := apiReady\n\treturn executor.Scheduler(ctx, nodeReady, args)",
+            [],
+            id="scheduler-new-name-taken",
+        ),
+        pytest.param(
+            CONTROL,
+            "controllerManager",
+            "executor.ControllerManager(ctx, cfg.Runtime.APIServerReady, nil)",
+            "executor.ControllerManager(ctx, nil, nil)",
+            ["rewrite drop-caller"],
+            id="caller-without-a-channel",
+        ),
+        pytest.param(
+            CONTROL,
+            "controllerManager",
+            "return executor.ControllerManager(ctx, cfg.Runtime.APIServerReady, nil)",
+            "ready := cfg.Runtime.APIServerReady\n\treturn executor.ControllerManager(ctx, ready, nil)",
+            ["rewrite assignment", "manual drop-caller"],
+            id="caller-with-a-local-of-no-other-use",
+        ),
+        pytest.param(
+            CONTROL,
+            "scheduler",
+            "schedulerNodeReady := make(chan struct{})",
+            "schedulerNodeReady, nodeReady := make(chan struct{}), 1\n\t_ = nodeReady",
+            ["rewrite select-case"],
+            id="local-new-name-taken",
+        ),
+        pytest.param(
+            CONTROL,
+            "scheduler",
+            "cfg *config.Control) error {\n\tschedulerNodeReady",
+            "cfg *config.Control) error {\n\truntime := cfg.Runtime\n\t_ = runtime.APIServerReady\n\tschedulerNodeReady",
+            [
+                "rewrite assignment",
+                "rewrite rename-local",
+                "rewrite rename-local",
+                "rewrite select-case",
+                "rewrite rename-local",
+            ],
+            id="field-through-a-local",
+        ),
+        pytest.param(
+            CONTROL,
+            "Server",
+            "if err := waitForAPIServerInBackground(ctx, cfg.Runtime); err != nil {",
+            "if err := waitForAPIServerInBackground(ctx, cfg.Runtime); err != nil { // why",
+            ["manual promise-call"],
+            id="background-call-with-a-comment",
+        ),
+        pytest.param(
+            CONTROL,
+            "waitForAPIServerInBackground",
+            "if err == nil {\n\t\t\t\t\treturn",
+            "if err == nil {\n\t\t\t\t\tlogrus.Info()\n\t\t\t\t\treturn",
+            ["rewrite promise"],
+            id="background-log-line",
+        ),
+        pytest.param(
+            CONTROL,
+            "waitForAPIServerInBackground",
+            "done := make(chan struct{})",
+            "done := make(chan struct{})\n\tcounter++",
+            ["manual promise"],
+            id="background-counter",
+        ),
+        pytest.param(
+            CONTROL,
+            "waitForAPIServerInBackground",
+            "runtime.APIServerReady = done",
+            "runtime.APIServerReady, runtime.ETCDReady = done, done",
+            ["manual promise"],
+            id="background-second-channel",
+        ),
+        pytest.param(
+            CONFIG,
+            "type ControlRuntime",
+            "APIServerReady       <-chan struct{}\n\tETCDReady            <-chan struct{}",
+            "APIServerReady, ETCDReady <-chan struct{}",
+            ["manual field"],
+            id="field-with-another-name-beside",
+        ),
+        pytest.param(
+            EMBED,
+            "(*Embedded).Bootstrap",
+            "e.nodeConfig = nodeConfig",
+            "println()\n\te.nodeConfig = nodeConfig\n\tprintln()",
+            ["rewrite start"],
+            id="bootstrap-log-lines",
+        ),
+        pytest.param(
+            EMBED,
+            "(*Embedded).Bootstrap",
+            "e.nodeConfig = nodeConfig",
+            "if nodeConfig != nil {\n\t\te.nodeConfig = nodeConfig\n\t}",
+            ["manual start"],
+            id="bootstrap-in-a-branch",
+        ),
+        pytest.param(
+            CONFIG,
+            "type Agent",
+            "KubeConfigK3sController string",
+            "KubeConfigOther string",
+            [],
+            id="no-kubeconfig-of-the-controller",
+        ),
+        pytest.param(
+            AGENT,
+            "RunStandalone",
+            "<-ctx.Done()\n\treturn ctx.Err()",
+            "println()\n\t<-ctx.Done()\n\treturn ctx.Err()",
+            ["rewrite limit"],
+            id="standalone-log-line",
+        ),
+        pytest.param(
+            AGENT,
+            "RunStandalone",
+            "<-ctx.Done()\n\treturn ctx.Err()",
+            "return block(ctx)",
+            ["manual limit"],
+            id="standalone-without-its-wait",
+        ),
+        pytest.param(
+            AGENT,
+            "RunStandalone",
+            "executor.Bootstrap(ctx, node, cfg)",
+            "prepare(ctx)",
+            ["manual limit"],
+            id="standalone-without-bootstrap",
+        ),
+    ],
+)
+def test_a_changed_site_gets_its_own_verdict(path: str, function: str, old: str, new: str, wanted: list[str]) -> None:
+    assert verdicts(mutated(path, old, new), path, function) == wanted
+
+
+@pytest.mark.parametrize(
+    ("path", "old"),
+    [
+        pytest.param(
+            AGENT, "util.WaitForAPIServerReady(ctx, node.AgentConfig.KubeConfigKubelet, util", id="error-returned"
+        ),
+        pytest.param(TUNNEL, "util.WaitForAPIServerReady(ctx, node.AgentConfig.KubeConfigKubelet, util", id="fatal"),
+        pytest.param(
+            EMBED, "util.WaitForAPIServerReady(ctx, e.nodeConfig.AgentConfig.KubeConfigKubelet, util", id="kubelet"
+        ),
+    ],
+)
+def test_a_known_wait_in_an_unknown_shape_holds_the_step_back(path: str, old: str) -> None:
+    ran = run_codemod(mutated(path, old, old.replace("(ctx", "(own()")), ALONE, load_templates())
+
+    assert not ran.changes
+    assert ExitCode.FINDINGS in {problem.code for problem in ran.problems}
+
+
+def test_a_wait_that_nobody_knows_does_not_hold_the_step_back() -> None:
+    tree = gotree.of(base("more-callers-by-hand"))
+    by_hand = [found.verdict for found in find(tree, CODEMOD) if isinstance(found.verdict, Manual)]
+
+    assert by_hand
+    assert not any(verdict.blocks for verdict in by_hand)
+    assert all("WaitForAPIServerReady" in verdict.reason and verdict.instruction for verdict in by_hand)
+
+
+def test_a_wait_that_is_there_twice_is_an_anchor_twice() -> None:
+    wait = "\tif err := util.WaitForAPIServerReady(ctx, node.AgentConfig.KubeConfigKubelet, util.DefaultAPIServerReadyTimeout); err != nil {\n"
+    twice = mutated(AGENT, wait, f"{wait}\t\treturn err\n\t}}\n{wait}")
+
+    assert Counter(found.anchor for found in find(twice, CODEMOD))["agent-run"] == 2
+    assert "agent-run is there 2 times" in " ".join(
+        problem.message for problem in run_codemod(twice, CODEMOD, load_templates()).problems
+    )
+
+
+def test_a_channel_that_is_read_twice_is_one_anchor() -> None:
+    server = 'package server\n\nimport "example.org/k3s/pkg/daemons/config"\n\n'
+    use = "func StartServer(cfg *config.Control) {\n\t_ = cfg.Runtime.APIServerReady\n\t_ = cfg.Runtime.APIServerReady\n}\n"
+    tree = gotree.of(base() | {"pkg/server/server.go": server + use})
+
+    assert Counter(found.anchor for found in find(tree, CODEMOD))["startup-hooks"] == 1
+
+
+def test_the_result_has_nothing_left_to_do_and_every_anchor_it_had() -> None:
+    tree = gotree.of(base())
+    ran = run_codemod(tree, ALONE, load_templates())
+    after = Tree(tree.snapshot.with_changes(ran.changes))
+
+    assert {found.anchor for found in find(after, CODEMOD)} == {found.anchor for found in find(tree, CODEMOD)}
+    assert all(isinstance(found.verdict, Leave) for found in find(after, CODEMOD))
+
+
+def test_a_moved_function_is_found_where_it_is() -> None:
+    files = base()
+    moved = files[TUNNEL].replace("func watch", "func watch2").split("func Setup")
+    header, setup = moved[0], "func Setup" + moved[1]
+    tree = gotree.of(files | {TUNNEL: "package tunnel\n", "pkg/agent/tunnel/setup_linux.go": header + setup})
+
+    (found,) = (found for found in find(tree, CODEMOD) if found.anchor == "tunnel")
+    assert found.path == "pkg/agent/tunnel/setup_linux.go"
+    assert isinstance(found.verdict, Rewrite)
+
+
+# --- real trees -------------------------------------------------------------------------------------
+
+
+def real(corpus: Path, ref: str) -> Tree:
+    return Tree(read_ref(corpus / "k3s.git", ref))
+
+
+def missing_anchors(findings: list[Finding]) -> set[str]:
+    counts = Counter(found.anchor for found in findings)
+    return {anchor.name for anchor in CODEMOD.anchors if counts[anchor.name] != 1}
+
+
+@pytest.mark.parametrize("ref", BEFORE + OLDER)
+def test_the_four_polls_are_found_with_function_and_shape(corpus: Path, ref: str) -> None:
+    found = {
+        (item.function, item.shape) for item in find(real(corpus, ref), CODEMOD) if isinstance(item.verdict, Rewrite)
+    }
+
+    assert {
+        ("run", "guard-return"),
+        ("Setup", "guard-goroutine"),
+        ("(*Embedded).Kubelet", "guard-goroutine"),
+        ("waitForAPIServerInBackground", "promise"),
+    } <= found
+
+
+@pytest.mark.parametrize("ref", BEFORE + OLDER)
+def test_a_whole_era_needs_no_hand(corpus: Path, ref: str) -> None:
+    findings = list(find(real(corpus, ref), CODEMOD))
+
+    assert not missing_anchors(findings)
+    assert not [found for found in findings if isinstance(found.verdict, Manual)]
+    assert {found.shape for found in findings if found.shape == "busy-loop"} == (
+        {"busy-loop"} if ref in OLDER else set()
+    )
+
+
+@pytest.mark.parametrize("ref", DURING + AFTER)
+def test_upstreams_way_is_done_whole(corpus: Path, ref: str) -> None:
+    findings = list(find(real(corpus, ref), CODEMOD))
+
+    assert not missing_anchors(findings)
+    assert all(isinstance(found.verdict, Leave) for found in findings)
+    assert all(found.verdict.done for found in findings if found.anchor and isinstance(found.verdict, Leave))
+
+
+@pytest.mark.parametrize("ref", BEFORE + OLDER)
+def test_every_core_site_of_the_channel_lies_in_a_finding(corpus: Path, ref: str) -> None:
+    """What speaks of the limit itself and of `WaitForAPIServerReady`'s declaration belongs to the first step."""
+    tree = real(corpus, ref)
+    lines = {
+        (found.path, line)
+        for found in find(tree, CODEMOD)
+        for line in range(
+            tree.lines(found.path).position(found.span.start).line,
+            tree.lines(found.path).position(max(found.span.start, found.span.end - 1)).line + 1,
+        )
+    }
+    rows = [json.loads(line) for line in (corpus / "sites.jsonl").read_text(encoding="utf-8").splitlines()]
+    wanted = {
+        (row["file"], row["line"])
+        for row in rows
+        if (row["ref"], row["set"]) == (ref, "core")
+        and row["channel"] in ("apiserver", "tunnel-local", "node", "ccm-rbac", "none")
+        and row["kind"] not in ("const_decl", "new_api")
+        and "DefaultAPIServerReadyTimeout =" not in str(row["note"])
+    }
+    assert wanted
+    assert not sorted(wanted - lines)
