@@ -16,16 +16,21 @@ type apis struct {
 	mu      sync.Mutex
 	byPrint map[[sha256.Size]byte]*types.Package
 	ids     map[*types.Package]int
+	refers  map[*types.Package][]*types.Package
 }
 
 func newAPIs() *apis {
-	return &apis{byPrint: map[[sha256.Size]byte]*types.Package{}, ids: map[*types.Package]int{}}
+	return &apis{
+		byPrint: map[[sha256.Size]byte]*types.Package{},
+		ids:     map[*types.Package]int{},
+		refers:  map[*types.Package][]*types.Package{},
+	}
 }
 
 // canonical returns the package that stands for all with the same API. Objects that skip names are not part
 // of it. Everything the package imports must be canonical.
 func (a *apis) canonical(pkg *types.Package, skip func(types.Object) bool) *types.Package {
-	printed := a.print(pkg, skip)
+	printed, refers := a.print(pkg, skip)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if known := a.byPrint[printed]; known != nil {
@@ -33,7 +38,15 @@ func (a *apis) canonical(pkg *types.Package, skip func(types.Object) bool) *type
 	}
 	a.byPrint[printed] = pkg
 	a.ids[pkg] = len(a.ids) + 1
+	a.refers[pkg] = refers
 	return pkg
+}
+
+// references returns the other packages whose types are part of the API of a canonical package.
+func (a *apis) references(pkg *types.Package) []*types.Package {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.refers[pkg]
 }
 
 // id returns the number of a canonical package, 0 for any other.
@@ -54,7 +67,7 @@ type apiPrinter struct {
 	others map[*types.Package]string
 }
 
-func (a *apis) print(pkg *types.Package, skip func(types.Object) bool) [sha256.Size]byte {
+func (a *apis) print(pkg *types.Package, skip func(types.Object) bool) (printed [sha256.Size]byte, refers []*types.Package) {
 	p := &apiPrinter{apis: a, pkg: pkg, number: map[*types.TypeName]int{}, others: map[*types.Package]string{}}
 	p.words("package", pkg.Path(), pkg.Name())
 	for _, name := range pkg.Scope().Names() {
@@ -83,7 +96,10 @@ func (a *apis) print(pkg *types.Package, skip func(types.Object) bool) [sha256.S
 		p.queue = p.queue[1:]
 		p.define(next)
 	}
-	return sha256.Sum256([]byte(p.String()))
+	for other := range p.others {
+		refers = append(refers, other)
+	}
+	return sha256.Sum256([]byte(p.String())), refers
 }
 
 func (p *apiPrinter) words(words ...string) {

@@ -27,6 +27,7 @@ const (
 	codeInvalidIfaceAssign   = 21
 	codeIncompatibleAssign   = 23
 	codeUntypedLit           = 70
+	codeUnexportedName       = 74
 	codeUndeclaredName       = 75
 	codeMissingFieldOrMethod = 76
 	codeUnusedVar            = 101
@@ -36,8 +37,8 @@ const (
 
 var codeNames = map[int]string{
 	3: "package-name", 9: "init-cycle", 10: "duplicate-declaration", codeUnusedImport: "unused-import",
-	17: "assignment-count", 19: "no-new-variable", codeInvalidIfaceAssign: "missing-method", codeIncompatibleAssign: "incompatible-type", 74: "unexported-name",
-	73: "undefined", codeUndeclaredName: "undefined", codeMissingFieldOrMethod: "missing-field-or-method",
+	17: "assignment-count", 19: "no-new-variable", codeInvalidIfaceAssign: "missing-method", codeIncompatibleAssign: "incompatible-type",
+	73: "undefined", codeUnexportedName: "undefined", codeUndeclaredName: "undefined", codeMissingFieldOrMethod: "missing-field-or-method",
 	codeUnusedVar: "unused-variable", 102: "missing-return", codeWrongResultCount: "result-count", codeWrongArgCount: "argument-count",
 }
 
@@ -46,6 +47,7 @@ type checker struct {
 	node   *node
 	fset   *token.FileSet
 	limits *Limits
+	apis   *apis
 	files  []*ast.File
 	byPos  map[*token.File]*source
 	info   *types.Info
@@ -58,7 +60,7 @@ type checker struct {
 // check type-checks the files of a node against its imports, which are done. Without bodies only the API is
 // made and nothing is reported.
 func check(n *node, fset *token.FileSet, limits *Limits, apis *apis, bodies bool) (result *unit) {
-	c := &checker{node: n, fset: fset, limits: limits, byPos: map[*token.File]*source{}, unit: &unit{}}
+	c := &checker{node: n, fset: fset, limits: limits, apis: apis, byPos: map[*token.File]*source{}, unit: &unit{}}
 	defer func() {
 		if caught := recover(); caught != nil {
 			result = &unit{reason: fmt.Sprintf("the type checker failed: %v", caught)}
@@ -190,11 +192,17 @@ func (c *checker) judge(e *types.Error) {
 		codeNames[code] != "undefined" && c.mentionsHollow(e.Msg):
 		return
 	}
-	name := codeNames[code]
+	message, name := e.Msg, codeNames[code]
 	if name == "" {
 		name = fmt.Sprintf("types-%d", code)
 	}
-	c.add(problemAt(s, pos, e.Msg, name))
+	if code == codeUnexportedName {
+		// Which unexported names a package has is no part of its API, so equal packages may differ in it.
+		if sel := selectorAt(s, pos); sel != nil {
+			message = "undefined: " + types.ExprString(sel)
+		}
+	}
+	c.add(problemAt(s, pos, message, name))
 }
 
 // add keeps a problem while there is room.

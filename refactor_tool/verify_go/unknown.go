@@ -30,10 +30,16 @@ func (c *checker) passesUnknownCall(s *source, pos token.Pos) bool {
 
 // selectsFromUnknown reports whether the selector at pos may name something an unknown embedded type promotes.
 func (c *checker) selectsFromUnknown(s *source, pos token.Pos) bool {
-	found := false
+	sel := selectorAt(s, pos)
+	return sel != nil && embedsUnknown(c.info.Types[sel.X].Type, nil)
+}
+
+// selectorAt returns the selector whose selected name stands at pos, or nil.
+func selectorAt(s *source, pos token.Pos) *ast.SelectorExpr {
+	var found *ast.SelectorExpr
 	ast.Inspect(s.ast, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Pos() == pos {
-			found = embedsUnknown(c.info.Types[sel.X].Type, nil)
+			found = sel
 		}
 		return n == nil || n.Pos() <= pos && pos < n.End()
 	})
@@ -68,7 +74,11 @@ var typeName = regexp.MustCompile(`(\w+"?\.)?\w+`)
 func (c *checker) mentionsHollow(message string) bool {
 	if c.hollow == nil {
 		c.hollow = map[string]bool{}
-		c.collectHollow(c.pkg, map[*types.Package]bool{})
+		seen := map[*types.Package]bool{}
+		c.collectHollow(c.pkg, seen)
+		for _, imported := range c.pkg.Imports() {
+			c.collectHollow(imported, seen)
+		}
 	}
 	for _, name := range typeName.FindAllString(message, -1) {
 		if c.hollow[strings.Replace(name, `"`, "", 1)] {
@@ -93,8 +103,8 @@ func (c *checker) collectHollow(pkg *types.Package, seen map[*types.Package]bool
 			c.hollow[name] = true
 		}
 	}
-	for _, imported := range pkg.Imports() {
-		c.collectHollow(imported, seen)
+	for _, other := range c.apis.references(pkg) {
+		c.collectHollow(other, seen)
 	}
 }
 
