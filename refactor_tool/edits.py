@@ -70,6 +70,21 @@ def changes(before: bytes, after: bytes) -> tuple[LineChange, ...]:
     return tuple(_changes(split_lines(before), split_lines(after)))
 
 
+def line_edits(before: bytes, after: bytes) -> tuple[tuple[Span, bytes], ...]:
+    """Return the replacements of whole lines that turn `before` into `after`, in order, as `apply` takes them."""
+    old, new = split_lines(before), split_lines(after)
+    starts = [0]
+    for line in old:
+        starts.append(starts[-1] + len(line))
+    return tuple(
+        (
+            Span(starts[change.before_start], starts[change.before_end]),
+            b"".join(new[change.after_start : change.after_end]),
+        )
+        for change in _changes(old, new)
+    )
+
+
 def stat(before: bytes | None, after: bytes | None) -> tuple[int, int]:
     """Return how many lines were added and removed, as `git diff --numstat` counts; `None` is no file."""
     added = removed = 0

@@ -304,6 +304,7 @@ class Leave:
 Verdict: TypeAlias = Rewrite | Manual | Leave
 Kind: TypeAlias = Literal["codemod", "rule", "audit"]
 Channel: TypeAlias = Literal["apiserver", "etcd", "cri", "node", "rbac", "none"]
+Severity: TypeAlias = Literal["error", "warning", "info"]
 
 
 @record
@@ -313,7 +314,8 @@ class Finding:
     `anchor` names which expected site of the codemod this is ("" for one found by a general rule); an
     anchor that is missing or doubled fails the run. `function` is written as Go does: `run`,
     `(*Embedded).Kubelet`, `type Executor`, or "" at file level. `message` is what would be done, or what
-    was found. `shape` is a short stable word for the form of the site, such as `guard-fatal`.
+    was found. `shape` is a short stable word for the form of the site, such as `guard-fatal`. `severity` is how grave
+    a rule says it is; None where that follows from the verdict.
     """
 
     id: str
@@ -326,6 +328,7 @@ class Finding:
     channel: Channel = "none"
     shape: str = ""
     anchor: str = ""
+    severity: Severity | None = None
 
     @property
     def is_unclassified(self) -> bool:

@@ -7,14 +7,27 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal, assert_never
 
 from refactor_tool import __version__, edits
-from refactor_tool.model import ExitCode, Finding, Leave, Manual, Places, Plan, Problem, Rewrite, Snapshot, gravest
+from refactor_tool.model import (
+    ExitCode,
+    Finding,
+    Leave,
+    Manual,
+    Places,
+    Plan,
+    Problem,
+    Rewrite,
+    Severity,
+    Snapshot,
+    gravest,
+)
 from refactor_tool.record import record
 
 SCHEMA = "refactor-tool/1"
-Severity = Literal["error", "warning", "info"]
 
 
 @record
@@ -64,12 +77,14 @@ def verdict_word(finding: Finding) -> Literal["rewrite", "manual", "leave", "haz
 def severity(finding: Finding) -> Severity | None:
     """Return how grave a finding is for a gate: what is left to do is an error, what is rightly there is nothing."""
     match finding.verdict:
+        case Leave():
+            return None
+        case _ if finding.severity is not None:
+            return finding.severity
         case Rewrite():
             return "error"
         case Manual(blocks=blocks):
             return "error" if blocks else "warning"
-        case Leave():
-            return None
         case _:
             assert_never(finding.verdict)
 
@@ -129,20 +144,25 @@ def document(plan: Plan) -> dict[str, Any]:
     }
 
 
-def fingerprints(plan: Plan) -> tuple[str, ...]:
+def fingerprints(plan: Plan, names: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
     """Return a stable id per finding, in order: it holds when lines move or functions are reordered.
 
     Made from the rule, file, function, shape and the site's text with white space folded; equal ones are numbered.
+    `names` are other names for files, such as those they had before they moved.
     """
     seen: Counter[tuple[str, ...]] = Counter()
     out = []
     for finding in plan.findings:
         data = plan.base.files[finding.path].data if finding.path in plan.base.files else b""
         text = b" ".join(data[finding.span.start : finding.span.end].split()).decode("utf-8", "replace")
-        key = (finding.id, finding.path, finding.function, finding.shape, text)
+        key = (finding.id, names.get(finding.path, finding.path), finding.function, finding.shape, text)
         seen[key] += 1
-        out.append(hashlib.sha256("\0".join([*key, str(seen[key])]).encode("utf-8", "replace")).hexdigest()[:20])
+        out.append(fingerprint_of(*key, str(seen[key])))
     return tuple(out)
+
+
+def fingerprint_of(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:20]
 
 
 def _snapshot(snapshot: Snapshot) -> dict[str, Any]:

@@ -28,12 +28,15 @@ class Paint:
 
 
 def printable(text: str) -> str:
-    """Return text from a checkout so that it cannot steer a terminal or break a line."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "backslashreplace").decode() for char in text
-    )
+    """Return text from a checkout so that it cannot steer a terminal, break a line or command a CI runner.
+
+    Runners take `##[…]`, `##vso[…]` and `##teamcity[…]` for commands wherever they stand in a line.
+    """
+    if not text.isprintable():
+        text = "".join(
+            char if char.isprintable() else char.encode("unicode_escape", "backslashreplace").decode() for char in text
+        )
+    return text.replace("##", "#\\x23")
 
 
 def render_scan(plan: Plan, paint: Paint) -> str:

@@ -1,0 +1,93 @@
+"""Read files that are no Go source from where a snapshot was read: the disk, a ref or the index."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from refactor_tool.model import EnvironmentFailure, UsageError
+from refactor_tool.record import record
+from refactor_tool.world.disk import Disk
+from refactor_tool.world.git import Git, check_ref
+from refactor_tool.world.place import locate
+
+
+@record
+class Aside:
+    """Files beside the source. Names are relative to `root`, the top of the repository or the plain folder itself.
+
+    `folders` lead from where the user stands up to the top, each "" or ending in a slash. `revision` is what git
+    reads them from (`:` is the index), None for the disk.
+    """
+
+    root: Path
+    folders: tuple[str, ...]
+    revision: str | None
+
+    @classmethod
+    def of(cls, path: Path | None, ref: str | None, *, staged: bool) -> Aside:
+        """Return the files beside what is read from `path`; raises as reading the snapshot does."""
+        place = locate(path)
+        parts = place.below.split("/") if place.below else []
+        folders = tuple("".join(f"{part}/" for part in parts[:count]) for count in range(len(parts), -1, -1))
+        if ref is not None:
+            check_ref(ref)
+        in_git = ref or ("" if staged else "HEAD" if place.kind == "bare" else None)
+        return cls(place.root, folders, None if in_git is None else f"{in_git}:")
+
+    def read(self, names: Iterable[str]) -> dict[str, bytes]:
+        """Return those of the files that are there.
+
+        Raises UsageError for one that is no regular file, EnvironmentFailure where git cannot answer.
+        """
+        asked = [name for name in names if "\n" not in name]
+        if self.revision is not None:
+            return self._from_git(self.revision, asked)
+        disk = Disk(self.root)
+        found = {}
+        for name in asked:
+            read = disk.read(name)
+            if read is not None:
+                if read[1] not in ("100644", "100755"):
+                    raise UsageError(f"{name}: not a regular file", "put a file there")
+                found[name] = read[0]
+        return found
+
+    def _from_git(self, revision: str, names: list[str]) -> dict[str, bytes]:
+        git = Git(self.root) if self.revision is None else Git.at(locate(self.root))
+        asked = "".join(f"{revision}{name}\n" for name in names).encode("utf-8", "surrogateescape")
+        reply = git.call("cat-file", "--batch", stdin=asked, env=index_environment())
+        if reply.code != 0:
+            raise git.failure(reply.err, "cat-file")
+        found = {}
+        at = 0
+        for name in names:
+            end = reply.out.find(b"\n", at)
+            if end < 0:
+                raise EnvironmentFailure(f"{self.root}: git cat-file ended early")
+            header = reply.out[at:end].split(b" ")
+            at = end + 1
+            if header[-1] in (b"missing", b"ambiguous"):
+                continue
+            size = int(header[-1])
+            if header[-2] == b"blob":
+                found[name] = reply.out[at : at + size]
+            at += size + 1
+        return found
+
+
+def index_environment() -> dict[str, str]:
+    """Return the variable that names the index, where the caller has it: `git commit -a` lets hooks see another one."""
+    index = os.environ.get("GIT_INDEX_FILE", "")
+    return {"GIT_INDEX_FILE": index} if index else {}
+
+
+def read_file(path: Path) -> bytes | None:
+    """Return a file that the user named; None where there is none. EnvironmentFailure where it cannot be read."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise EnvironmentFailure(f"{path}: cannot be read: {error.strerror}") from None

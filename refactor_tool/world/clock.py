@@ -1,0 +1,20 @@
+"""The day, for what expires."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from refactor_tool.model import UsageError
+
+
+def today() -> str:
+    """Return the day in UTC as YYYY-MM-DD: that of SOURCE_DATE_EPOCH where it is set, else of the clock.
+
+    Raises UsageError where SOURCE_DATE_EPOCH is no number of seconds.
+    """
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    try:
+        return time.strftime("%Y-%m-%d", time.gmtime(int(epoch) if epoch else None))
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(f"SOURCE_DATE_EPOCH is {epoch!r}, no number of seconds", "unset it, or set it right") from None

@@ -1,0 +1,57 @@
+"""Read a snapshot from the index: what the next commit would hold, whatever lies in the work tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from refactor_tool.model import Conflict, File, Skipped, Snapshot, UsageError
+from refactor_tool.world.aside import index_environment
+from refactor_tool.world.disk import Listed
+from refactor_tool.world.git import Git
+from refactor_tool.world.objects import LINK, Entry, Objects
+from refactor_tool.world.place import locate
+from refactor_tool.world.text import first_names, shell_line
+from refactor_tool.world.tree import _reason, _relevant, _snapshot, tracked_prefix
+
+
+def read_staged(path: Path | None = None) -> Snapshot:
+    """Return the tree of the index, of GIT_INDEX_FILE where the caller has that, as a hook does.
+
+    `commit` is None: it is no commit yet. Raises UsageError where there is no work tree, Conflict for unmerged paths,
+    and else as `read_ref` does.
+    """
+    place = locate(path)
+    if place.kind != "worktree":
+        raise UsageError(f"{place.root}: no work tree, so nothing is staged", "give a clone, or leave --staged out")
+    git = Git.at(place)
+    listing = _index(git)
+    prefix = tracked_prefix(listing, place) or ""
+    below = {name: listed.entry for name, listed in _relevant(listing, prefix).items()}
+    files, skipped = {}, []
+    with Objects(git) as objects:
+        wanted = (entry.oid for entry in below.values() if entry.is_file or entry.mode == LINK)
+        data = dict(objects.blobs(dict.fromkeys(wanted)))
+        for name, entry in below.items():
+            if entry.is_file:
+                files[name] = File(data[entry.oid], entry.oid, entry.mode)
+            else:
+                target = data[entry.oid].decode("utf-8", "surrogateescape") if entry.mode == LINK else None
+                skipped.append(Skipped(name, _reason(name, entry.mode, target)))
+    return _snapshot(place, files, skipped, "tree", "staged", None)
+
+
+def _index(git: Git) -> list[Listed]:
+    answer = git.run("ls-files", "-z", "-s", env=index_environment()).decode("utf-8", "surrogateescape")
+    found: list[Listed] = []
+    unmerged: list[Listed] = []
+    for line in answer.split("\0")[:-1]:
+        head, _, path = line.partition("\t")
+        mode, oid, stage = head.split(" ")
+        (found if stage == "0" else unmerged).append(Listed(Entry(path, mode, oid)))
+    if unmerged:
+        names = tuple(dict.fromkeys(listed.entry.path for listed in unmerged))
+        raise Conflict(
+            f"{git.root}: the index holds unmerged paths: {first_names(names)}",
+            f"finish the merge, then: {shell_line('git', 'add', names[0])}",
+        )
+    return found
