@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from refactor_tool.codemods import _shapes
 from refactor_tool.codemods._etcd_cluster import BY_HAND, is_config_field, only_returns, returns_channel
-from refactor_tool.codemods._etcd_sites import finding, methods
+from refactor_tool.codemods._etcd_sites import finding, methods, uses_of
 from refactor_tool.codemods._k3s import CLUSTER, CONFIG, package
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import walk
 from refactor_tool.model import Edit, Finding, Leave, Manual, Rewrite, Span, Verdict
 
+#: A line that can only be a method of an interface.
+_METHOD = re.compile(rb"^[ \t]+Start\(", re.MULTILINE)
 _MESSAGE = "takes no channel from Start"
 
 
@@ -27,14 +30,13 @@ def of_callers(tree: Tree) -> Iterator[Finding]:
     # upstream's interface (d45006be6), whose Start may return an error alone already
     owners.append(ast.FieldObject(package(tree, CONFIG), "Cluster", "Start"))
     todo = any(returns_channel(decl.results) for _, decl in methods(tree, CLUSTER, "Cluster", "Start"))
-    for owner in dict.fromkeys(owners):
-        for use in tree.callers(owner):
-            yield _caller(tree, use, todo=todo)
+    for use in uses_of(tree, *owners):
+        yield _caller(tree, use, todo=todo)
 
 
 def _interfaces(tree: Tree) -> Iterator[tuple[str, str, ast.Method]]:
-    for path in tree.files_with(b"(<-chan struct{}, error)"):
-        for decl in tree.decls(path):
+    for path in tree.files_with(b") (<-chan struct{}, error)"):
+        for decl in tree.decls(path) if _METHOD.search(tree.data(path)) else ():
             if isinstance(decl, ast.TypeDecl) and isinstance(decl.type, ast.InterfaceType):
                 for method in decl.type.methods:
                     if method.name == "Start" and returns_channel(method.results):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from refactor_tool.codemod import Template
 from refactor_tool.codemods import _shapes
 from refactor_tool.codemods._etcd_remote import lists_members, tests_remote_etcd
-from refactor_tool.codemods._etcd_sites import body_of, finding, is_nil, methods, newline, receiver_of, text_of
+from refactor_tool.codemods._etcd_sites import body_of, finding, is_nil, methods, newline, receiver_of, text_of, uses_of
 from refactor_tool.codemods._k3s import ETCD, declares, package
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree
@@ -44,7 +44,7 @@ def of_client(tree: Tree) -> Iterator[Finding]:
     for path, decl in readers:
         verdict = _members(tree, path, tree.function(path, decl))
         yield finding(tree, path, decl.signature, verdict, "starts the client if there is none", "member-urls")
-    for use in tree.callers(ast.FieldObject(package(tree, ETCD), "ETCD", "startClient")):
+    for use in uses_of(tree, ast.FieldObject(package(tree, ETCD), "ETCD", "startClient"), folder=ETCD):
         if not any(path == use.path and decl.span.contains(use.span) for path, decl in readers):
             yield from _on_demand(tree, use)
 
@@ -58,7 +58,7 @@ def _field(tree: Tree, path: str, decl: ast.TypeDecl, struct: ast.StructType) ->
     if "clientMu" in fields:
         return Leave("the client is guarded by a lock already", done=True)
     if not tests_remote_etcd(tree):
-        return Leave("a server that does not run etcd does not ask it here, so nobody else starts the client")
+        return Leave("servers without etcd test it in a way of their own here, which leaves the client to etcd's start")
     if not methods(tree, ETCD, "ETCD", "startClient"):
         setter = next(_setters(tree), None)
         if setter is not None:
@@ -235,13 +235,13 @@ def _above(tree: Tree, path: str, stmt: ast.Stmt) -> Span:
 def _on_demand(tree: Tree, use: Occurrence) -> Iterator[Finding]:
     """Replace `if there is no client { start it }` by ensureClient; a start that must be the first stays as it is."""
     path, message = use.path, "starts the client if there is none"
-    decl, call = tree.function_at(path, use.span.start), tree.call_at(path, use.qualified)
+    decl, call = _shapes.body_at(tree, path, use.span), tree.call_at(path, use.qualified)
     if decl is None or call is None or not isinstance(call.fun, ast.Selector):
         verdict: Verdict = Manual("startClient is used as a value", _BY_HAND)
         yield finding(tree, path, use.qualified, verdict, message, "function-value")
         return
     name = text_of(tree, path, call.fun.x)
-    around = (node for node in trail(tree.function(path, decl), call.span) if isinstance(node, ast.If))
+    around = (node for node in trail(decl, call.span) if isinstance(node, ast.If))
     outer = next((node for node in around if any(_is_client(each, name) for each in walk(node.cond))), None)
     if outer is None:
         return

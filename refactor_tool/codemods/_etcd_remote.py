@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from refactor_tool.codemod import Template
-from refactor_tool.codemods._etcd_sites import finding, line_after, methods, receiver_of, top_of
+from refactor_tool.codemods._etcd_sites import finding, line_after, methods, receiver_of, top_of, uses_of
 from refactor_tool.codemods._k3s import CLUSTER, ETCD, package
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree, TypeRef
@@ -31,7 +31,8 @@ def of_remote(tree: Tree) -> Iterator[Finding]:
     for path, decl in methods(tree, CLUSTER, "Cluster", "testClusterDB"):
         span = Span(top_of(tree, path, decl), decl.span.end)
         yield finding(tree, path, span, _replaced(tree, path, decl, span), message, "test", "cluster-test")
-    for use in tree.callers(ast.FieldObject(package(tree, CLUSTER), "Cluster", "testClusterDB")):
+    polled = ast.FieldObject(package(tree, CLUSTER), "Cluster", "testClusterDB")
+    for use in uses_of(tree, polled, folder=CLUSTER):
         if tree.title_at(use.path, use.span.start) != "(*Cluster).Start":
             line = tree.line_text(use.path, use.span.start)
             verdict = Manual(f"the channel of testClusterDB is used here: {line!r}", "use the executor's ETCDReadyChan")
