@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import os
 import shlex
 import subprocess
@@ -108,13 +110,16 @@ def test_tree_is_no_commit(tmp_path: Path) -> None:
 
 def test_ambiguous_id_asks_for_more_digits(tmp_path: Path) -> None:
     repo = new_repo(tmp_path / "r")
-    seen: dict[str, str] = {}
-    tree = repo.git("rev-parse", "main^{tree}").decode().strip()
-    for number in range(3000):
-        oid = repo.git("commit-tree", "-m", str(number), tree).decode().strip()
+    tree = repo.git("rev-parse", "main^{tree}")
+    seen: dict[str, bytes] = {}
+    for number in itertools.count():
+        text = b"tree " + tree + b"committer x <x@example.org> %d +0000\n\nx\n" % number
+        oid = hashlib.sha1(b"commit %d\0" % len(text) + text).hexdigest()
         if oid[:4] in seen:
             break
-        seen[oid[:4]] = oid
+        seen[oid[:4]] = text
+    for each in (text, seen[oid[:4]]):
+        repo.git("hash-object", "-t", "commit", "-w", "--literally", "--stdin", stdin=each)
     error = failure(repo.path, oid[:4])
     assert "more than one object id" in error.message
     assert error.hint == "give more digits"

@@ -120,7 +120,7 @@ class Objects:
             sink.flush()
         except BrokenPipeError:
             raise self._died() from None
-        for name in names:
+        for _ in names:
             header = source.readline().split(b" ")
             if len(header) != 3 or not header[2][:-1].isdigit():
                 raise self._refused(header, ref)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from refactor_tool.model import EnvironmentFailure, UsageError
 from refactor_tool.world.place import inside_git_dir
-from refactor_tool.world.transaction import Write, replace_files, unbroken
+from refactor_tool.world.transaction import Write, replace_files, replace_files_within, unbroken
 
 MARKER = "plan.json"
 
@@ -77,8 +77,10 @@ def _make(out: Path, writes: Mapping[str, Write | None]) -> None:
     with unbroken() as stop_if_asked:
         try:
             with _told(out):
-                stage.mkdir(parents=True)
-                replace_files(stage, writes)
+                for folder in reversed(made):
+                    folder.mkdir()
+                stage.mkdir()
+                replace_files_within(stop_if_asked, stage, writes)
                 stop_if_asked()
                 os.rename(stage, target)
         except BaseException:

@@ -6,6 +6,7 @@ file is whole, the old one or the new one. What was replaced is kept until the l
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -29,28 +30,33 @@ def replace_files(root: Path, changes: Mapping[str, Write | None]) -> None:
     Removing a file leaves its folder. Raises EnvironmentFailure where the disk refuses, Conflict for a path that leads
     through a link, KeyboardInterrupt where a signal came; `root` is then as it was.
     """
+    with unbroken() as stop_if_asked:
+        replace_files_within(stop_if_asked, root, changes)
+
+
+def replace_files_within(stop_if_asked: Callable[[], None], root: Path, changes: Mapping[str, Write | None]) -> None:
+    """Do what `replace_files` does for a caller that holds signals back itself, with `unbroken`."""
     for path in changes:
         if PurePosixPath(path).is_absolute() or {"", ".", ".."} & set(path.split("/")):
             raise ValueError(f"not a path below a folder: {path!r}")
-    with unbroken() as stop_if_asked:
-        moves = _Moves(root)
-        try:
-            moves.begin()
-            for path, write in changes.items():
-                stop_if_asked()
-                moves.stage(path, write)
-            for path in changes:
-                stop_if_asked()
-                moves.commit(path)
+    moves = _Moves(root)
+    try:
+        moves.begin()
+        for path, write in changes.items():
             stop_if_asked()
-        except BaseException as error:
-            moves.roll_back()
-            if isinstance(error, OSError):
-                raise EnvironmentFailure(
-                    f"{error.filename or root}: cannot be written: {error.strerror}", "nothing was changed"
-                ) from None
-            raise
-        moves.forget()
+            moves.stage(path, write)
+        for path in changes:
+            stop_if_asked()
+            moves.commit(path)
+        stop_if_asked()
+    except BaseException as error:
+        moves.roll_back()
+        if isinstance(error, OSError):
+            raise EnvironmentFailure(
+                f"{error.filename or root}: cannot be written: {error.strerror}", "nothing was changed"
+            ) from None
+        raise
+    moves.forget()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +145,16 @@ def _write_synced(new: Path, write: Write, target: Path) -> None:
         os.close(handle)
 
 
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
 def _keep(target: Path, old: Path) -> None:
     """Make `old` a second name of the file, so that `target` is never absent; a copy where there are no hard links."""
     try:
         os.link(target, old, follow_symlinks=False)
-    except OSError:
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
         import shutil
 
         part = old.with_suffix(".part")
