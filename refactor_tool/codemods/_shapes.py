@@ -74,8 +74,8 @@ def outside(tree: Tree, path: str, span: Span) -> tuple[Span, Span]:
 def names_in(tree: Tree, path: str, span: Span, name: str) -> tuple[Occurrence, ...]:
     """Return the places in the code of a span where a name stands, whatever it means there."""
     pattern = re.compile(rb"\b" + re.escape(name.encode()) + rb"\b")
-    found = tree.occurrences(path, pattern, outside(tree, path, span))
-    return tuple(occurrence for occurrence in found if occurrence.object is not None)
+    places = [Span(*match.span()) for match in pattern.finditer(tree.data(path), span.start, span.end)]
+    return tuple(occurrence for occurrence in tree.occurrences_at(path, places) if occurrence.object is not None)
 
 
 def exit_of(function: Function) -> str | None:
