@@ -45,7 +45,8 @@ def of_client(tree: Tree) -> Iterator[Finding]:
         verdict = _members(tree, path, tree.function(path, decl))
         yield finding(tree, path, decl.signature, verdict, "starts the client if there is none", "member-urls")
     for use in uses_of(tree, ast.FieldObject(package(tree, ETCD), "ETCD", "startClient"), folder=ETCD):
-        if not any(path == use.path and decl.span.contains(use.span) for path, decl in readers):
+        in_reader = any(path == use.path and decl.span.contains(use.span) for path, decl in readers)
+        if not in_reader and not tree.file(use.path).test:
             yield from _on_demand(tree, use)
 
 
