@@ -47,6 +47,13 @@ class Format(StrEnum):
 
 
 _PathArg = Annotated[Path, typer.Argument(metavar="PATH", help="A k3s work tree, a bare repository or a folder.")]
+#: Without PATH it is the current folder, or what GIT_DIR and GIT_WORK_TREE name.
+_DefaultPathArg = Annotated[
+    Path | None, typer.Argument(metavar="[PATH]", help="A k3s work tree, a bare repository or a folder.")
+]
+_ConfigOpt = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Read this instead of the tree's .refactor-tool.toml.")
+]
 _RefOpt = Annotated[
     list[str] | None,
     typer.Option("--ref", metavar="REF", help="Read this ref from the object database; may be given again."),
@@ -180,6 +187,67 @@ def undo(path: _PathArg = Path()) -> None:
     from refactor_tool.world.apply import undo as world_undo
 
     typer.echo(world_undo(path))
+
+
+@app.command(epilog="Example: refactor-tool check ~/src/k3s --base origin/main --format text --format sarif=out.sarif")
+def check(
+    path: _DefaultPathArg = None,
+    ref: _OneRefOpt = None,
+    staged: Annotated[bool, typer.Option("--staged", help="Judge what the next commit would hold.")] = False,
+    base: Annotated[
+        str | None,
+        typer.Option("--base", metavar="REF", help="Only what is new since REF counts; 'REF...' is where they parted."),
+    ] = None,
+    fail_on: Annotated[
+        str | None, typer.Option("--fail-on", metavar="LEVEL", help="error (default), warning, info or never.")
+    ] = None,
+    output: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--format",
+            metavar="NAME[=FILE]",
+            help="Write the result like this; may be given again. text, json, jsonl, sarif, junit, github,"
+            " github-summary, gitlab, checkstyle, rdjson, markdown.",
+        ),
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option("--baseline", metavar="FILE", help="Accept the findings in this file.")
+    ] = None,
+    write_baseline: Annotated[
+        bool, typer.Option("--write-baseline", help="Write that file anew: accept what is there now.")
+    ] = False,
+    config: _ConfigOpt = None,
+    today: Annotated[
+        str | None, typer.Option("--today", metavar="YYYY-MM-DD", help="The day that suppressions expire by.")
+    ] = None,
+) -> None:
+    """Judge a tree: one decision, one line, one exit code."""
+    from refactor_tool.commands.check import Request
+    from refactor_tool.commands.check import check as run
+
+    request = Request(
+        path,
+        ref=ref,
+        staged=staged,
+        base=base,
+        fail_on=fail_on,
+        formats=tuple(output or ()),
+        baseline=str(baseline) if baseline is not None else None,
+        write_baseline=write_baseline,
+        config=config,
+        today=today,
+    )
+    raise typer.Exit(run(request))
+
+
+@app.command(epilog="Example: refactor-tool doctor ~/src/k3s")
+def doctor(path: _DefaultPathArg = None, config: _ConfigOpt = None) -> None:
+    """Show which configuration is in force and why, and what this machine lacks."""
+    from refactor_tool.commands.doctor import doctor as examine
+
+    text, code = examine(path, config, _paint())
+    typer.echo(text, nl=False)
+    raise typer.Exit(code)
 
 
 # --- helpers ----------------------------------------------------------------------------------------

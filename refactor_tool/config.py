@@ -101,6 +101,18 @@ def format_name(text: str, where: str, formats: Sequence[str]) -> str:
     return text
 
 
+def day(text: str, where: str) -> str:
+    """Return `text` if it is a day as YYYY-MM-DD."""
+    from datetime import date
+
+    try:
+        if date.fromisoformat(text).isoformat() == text:
+            return text
+    except ValueError:
+        pass
+    raise UsageError(f"{where}: {text!r} is no day", "write it as YYYY-MM-DD")
+
+
 def _value(name: str, key: str, value: Any, formats: Sequence[str]) -> Any:
     where = f"{name}: {key}"
     match key:

@@ -7,6 +7,7 @@ anyone can write a byte.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import assert_never
 
 from refactor_tool import edits
@@ -126,6 +127,25 @@ def plan(
         done=_done(findings, suite),
         pending=tuple(pending.items()),
     )
+
+
+def fixes(
+    found: Plan, suite: Sequence[Codemod], sources: Mapping[str, str], cache: ParseCache
+) -> tuple[tuple[Finding, tuple[FileChange, ...]], ...]:
+    """Return what each rewrite of a scan would change in its tree by itself, imports settled.
+
+    One site alone need not compile without the rest of its step, or the steps before it. A rewrite that cannot be made
+    alone has no entry.
+    """
+    tree = Tree(found.base, cache)
+    renderer = Renderer(sources)
+    by_id = {codemod.id: codemod for codemod in suite}
+    out = []
+    for finding in found.findings:
+        if isinstance(finding.verdict, Rewrite):
+            with suppress(ToolError):
+                out.append((finding, _apply(tree, by_id[finding.id], [finding], renderer)))
+    return tuple(out)
 
 
 def run_codemod(tree: Tree, codemod: Codemod, sources: Mapping[str, str]) -> Ran:

@@ -84,7 +84,7 @@ def judge(
         found = [*_accepted(found, baseline), *_stale(found, baseline)]
     results = tuple(sorted(found, key=_order))
     problems = _untold(plan.problems, results)
-    pending = _pending(plan, results)
+    pending = _pending(plan, results, ids)
     decision = _decision(plan, results, problems, pending, fail_on)
     return Report(plan, (*rules, *RULES), results, problems, pending, decision, base_name)
 
@@ -264,10 +264,10 @@ def _untold(problems: Iterable[Problem], results: Iterable[Result]) -> tuple[Pro
     )
 
 
-def _pending(plan: Plan, results: Iterable[Result]) -> tuple[Pending, ...]:
+def _pending(plan: Plan, results: Iterable[Result], order: Sequence[str]) -> tuple[Pending, ...]:
     campaign = {finding.id for finding in plan.findings if finding.kind == "codemod"}
     counts = Counter(result.id for result in results if result.id in campaign and result.status == "open")
-    return tuple(Pending(id, count) for id, count in sorted(counts.items()))
+    return tuple(Pending(id, counts[id]) for id in order if counts[id])
 
 
 def _decision(

@@ -17,7 +17,6 @@ DIRECTIVE = "//refactor-tool:ignore"
 FORM = f"{DIRECTIVE} RULE reason [until=YYYY-MM-DD]"
 _MARK = b"refactor-tool:"
 _LOOSE = re.compile(rb"//\s*refactor-tool:\s*ignore\b|//\s*refactor-tool:")
-_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 
 
 def suppressions(tree: Tree) -> tuple[Suppression, ...]:
@@ -79,11 +78,7 @@ def _read(text: str) -> tuple[str, str, str, str]:
 def _is_date(text: str) -> bool:
     from datetime import date
 
-    found = _DATE.fullmatch(text)
-    if found is None:
-        return False
     try:
-        date(*map(int, found.groups()))
+        return date.fromisoformat(text).isoformat() == text
     except ValueError:
         return False
-    return True

@@ -42,6 +42,8 @@ class Source:
         data, first, last = bounds
         at = min(first + start.column - 1, last)
         until = min(first + end.column - 1, last) if end.line == start.line else last
+        while at < until and data[at] in b"\t ":  # carets stand under what is meant, not under its indent
+            at += 1
         cut = max(first, at - 4 * _LEAD)
         before = _shown(data[cut:at])
         marked = _shown(data[at : min(until, at + 4 * _WIDTH)])

@@ -91,3 +91,16 @@ def read_file(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise EnvironmentFailure(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def name_below(root: Path, file: Path) -> str:
+    """Return a file's path below `root`, POSIX; just its name where it lies elsewhere."""
+    try:
+        return file.resolve().relative_to(root).as_posix()
+    except (ValueError, OSError):
+        return file.name
+
+
+def name_from_here(file: Path) -> str:
+    """Return a path to `file` from the current folder."""
+    return os.path.relpath(file)

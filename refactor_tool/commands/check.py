@@ -1,0 +1,303 @@
+"""The gate: read, find, judge, write every format, and end with one line and one exit code.
+
+Whatever happens, each file that was asked for is written: a run that fails must leave none of an earlier run behind
+that says otherwise.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from refactor_tool import config, engine, gate
+from refactor_tool.codemods import SUITE
+from refactor_tool.config import Config
+from refactor_tool.gosrc.parse import ParseCache
+from refactor_tool.gosrc.tree import Tree
+from refactor_tool.model import (
+    EnvironmentFailure,
+    ExitCode,
+    NothingScanned,
+    Snapshot,
+    ToolError,
+    Unparsable,
+    UsageError,
+)
+from refactor_tool.outcome import Baseline, Report, RuleInfo
+from refactor_tool.record import record, replace
+from refactor_tool.report.formats import FORMATS, WITH_FIXES, render
+from refactor_tool.report.text import Paint
+from refactor_tool.report.words import counted
+from refactor_tool.suppress import suppressions
+from refactor_tool.world.aside import Aside, name_below, name_from_here, read_file
+from refactor_tool.world.clock import today
+from refactor_tool.world.console import Progress, colour_allowed
+
+if TYPE_CHECKING:
+    from refactor_tool.engine import Progress as Step
+
+
+@record
+class Request:
+    """What the user typed; None is what the user did not say. `command` begins the command that would do it again."""
+
+    path: Path | None
+    ref: str | None = None
+    staged: bool = False
+    base: str | None = None
+    fail_on: str | None = None
+    formats: tuple[str, ...] = ()
+    baseline: str | None = None
+    write_baseline: bool = False
+    config: Path | None = None
+    today: str | None = None
+
+
+@record
+class Output:
+    """One format and the file it goes to, None for standard output."""
+
+    format: str
+    file: Path | None
+
+
+def check(request: Request) -> ExitCode:
+    """Judge a tree, write what was asked for, and return the exit code.
+
+    Raises `ToolError` only where the request itself cannot be read, and before anything is written.
+    """
+    outputs = _outputs(request.formats)
+    try:
+        report, outputs = _judge(request, outputs)
+    except ToolError as error:
+        _write(_failed(request, error.code, f"{error.message}{f' ({error.hint})' if error.hint else ''}"), outputs)
+        return error.code
+    except KeyboardInterrupt:
+        _write_files(_failed(request, ExitCode.INTERRUPTED, "interrupted"), outputs)
+        raise
+    except Exception as error:
+        _write_files(_failed(request, ExitCode.INTERNAL, f"internal error: {type(error).__name__}: {error}"), outputs)
+        raise
+    _write(report, outputs)
+    return report.decision.code
+
+
+def read_config(request: Request) -> tuple[Config, Aside]:
+    """Return what is in force, and where the files beside the source are read from."""
+    aside = Aside.of(request.path, request.ref, staged=request.staged)
+    return config.merge(_flags(request), _config_file(request, aside)), aside
+
+
+def rules() -> tuple[RuleInfo, ...]:
+    """Return what can be read about every id that a check reports."""
+    campaign = (RuleInfo(codemod.id, codemod.title, codemod.body, codemod.why) for codemod in SUITE)
+    audit = RuleInfo(
+        "audit",
+        "A name of the readiness vocabulary that no codemod knows",
+        "Every occurrence of the vocabulary is held against the findings. This one lies in none, so nobody knows"
+        " whether it waits for, carries or reports readiness. Look at it; report it if the tool should know the shape.",
+        SUITE[0].why,
+    )
+    return (*campaign, audit)
+
+
+# --- what was asked -----------------------------------------------------------------------------------
+
+
+def _outputs(formats: Sequence[str]) -> tuple[Output, ...]:
+    """Read NAME[=FILE]; raises `UsageError` for an unknown name, or two that go to the same place."""
+    names = tuple(FORMATS)
+    outputs = []
+    for text in formats:
+        name, has_file, file = text.partition("=")
+        config.format_name(name, "--format", names)
+        if has_file and not file:
+            raise UsageError(f"--format {text}: no file is named", f"write {name}=FILE, or {name} for standard output")
+        outputs.append(Output(name, Path(file) if file not in ("", "-") else None))
+    places = [output.file.absolute() if output.file is not None else None for output in outputs]
+    doubled = next((place for at, place in enumerate(places) if place in places[:at]), False)
+    if doubled is not False:
+        where = "standard output" if doubled is None else str(doubled)
+        raise UsageError(f"--format: two formats go to {where}", "name another file: --format NAME=FILE")
+    return tuple(outputs)
+
+
+def _flags(request: Request) -> dict[str, Any]:
+    said = {"base": request.base, "baseline": request.baseline, "format": request.formats or None}
+    if request.fail_on is not None:
+        said["fail-on"] = config.fail_on(request.fail_on, "--fail-on")
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def _config_file(request: Request, aside: Aside) -> config.ConfigFile | None:
+    formats = tuple(FORMATS)
+    if request.config is not None:
+        data = read_file(request.config)
+        if data is None:
+            raise UsageError(f"{request.config}: no such file", "give --config a file that exists")
+        name = config.PYPROJECT if request.config.name == config.PYPROJECT else str(request.config)
+        return config.parse(name, "", data, formats)
+    names = [f"{folder}{name}" for folder in aside.folders for name in (config.FILE, config.PYPROJECT)]
+    for name, data in aside.read(names).items():
+        folder, slash, base = name.rpartition("/")
+        found = config.parse(base, folder + slash, data, formats)
+        if found is not None:
+            return found
+    return None
+
+
+# --- the judgement ------------------------------------------------------------------------------------
+
+
+def _judge(request: Request, outputs: tuple[Output, ...]) -> tuple[Report, tuple[Output, ...]]:
+    day = config.day(request.today, "--today") if request.today is not None else today()
+    settings, aside = read_config(request)
+    outputs = outputs or _outputs(settings.formats)
+    baseline = _baseline(request, settings, aside)
+    cache = ParseCache()
+    with Progress() as progress:
+        tree = _examine(_snapshot(request), cache, progress.step)
+        base = _examine(_base(request, settings), cache, progress.step) if settings.base else None
+    report = gate.judge(
+        tree,
+        rules(),
+        fail_on=settings.fail_on,
+        today=day,
+        base=base,
+        base_name=settings.base,
+        baseline=baseline,
+    )
+    if request.write_baseline:
+        report = _accept(request, report, tree, baseline, day)
+    if any(output.format in WITH_FIXES for output in outputs):
+        report = _with_fixes(report, cache)
+    return report, outputs
+
+
+def _snapshot(request: Request) -> Snapshot:
+    if request.staged:
+        from refactor_tool.world.staged import read_staged
+
+        return read_staged(request.path)
+    from refactor_tool.world.tree import read_ref, read_tree
+
+    return read_tree(request.path) if request.ref is None else read_ref(request.path, request.ref)
+
+
+def _base(request: Request, settings: Config) -> Snapshot:
+    """Read the tree to compare with. `REF...` is where it and the examined commit parted, as in git diff."""
+    from refactor_tool.world.tree import read_ref
+
+    try:
+        ref = settings.base
+        if ref.endswith("..."):
+            from refactor_tool.world.history import merge_base
+
+            ref = merge_base(request.path, ref.removesuffix("..."), request.ref or "HEAD")
+        return read_ref(request.path, ref)
+    except NothingScanned as error:
+        raise NothingScanned(f"the base: {error.message}", "give --base a commit of the same tree") from None
+    except EnvironmentFailure as error:
+        hint = error.hint.replace("--ref FETCH_HEAD", "--base FETCH_HEAD")
+        raise EnvironmentFailure(f"the base: {error.message}", hint) from None
+
+
+def _examine(snapshot: Snapshot, cache: ParseCache, step: Step) -> gate.Examined:
+    try:
+        plan = engine.scan(snapshot, SUITE, progress=step, cache=cache)
+        return gate.Examined(plan, suppressions(Tree(snapshot, cache)))
+    except RecursionError:
+        raise Unparsable(
+            f"{snapshot.label}: a Go file is nested deeper than this tool can read", "leave the file out of the tree"
+        ) from None
+
+
+def _with_fixes(report: Report, cache: ParseCache) -> Report:
+    from refactor_tool.report.document import fingerprints
+    from refactor_tool.world.templates import load_templates
+
+    names = dict(zip(report.plan.findings, fingerprints(report.plan), strict=True))
+    found = engine.fixes(report.plan, SUITE, load_templates(), cache)
+    return replace(report, fixes=tuple((names[finding], changes) for finding, changes in found))
+
+
+# --- the baseline -------------------------------------------------------------------------------------
+
+
+def _baseline(request: Request, settings: Config, aside: Aside) -> Baseline | None:
+    from refactor_tool import baseline
+
+    if request.write_baseline and (request.baseline is None or settings.base):
+        what = "which file to write" if request.baseline is None else "a whole tree, not what is new since --base"
+        raise UsageError(f"--write-baseline needs to know {what}", "check --baseline FILE --write-baseline")
+    if not settings.baseline:
+        return None
+    typed = request.baseline is not None
+    data = read_file(Path(settings.baseline)) if typed else aside.read([settings.baseline]).get(settings.baseline)
+    file = Path(settings.baseline) if typed else aside.root / settings.baseline
+    name = name_below(aside.root, file)
+    mend = _mend(request, settings.baseline if typed else name_from_here(file))
+    if data is None:
+        if request.write_baseline:
+            return Baseline(name, (), mend)
+        raise UsageError(f"{settings.baseline}: there is no such baseline", f"to write it: {mend}")
+    return Baseline(name, baseline.parse(name, data), mend)
+
+
+def _mend(request: Request, file: str) -> str:
+    from refactor_tool.world.text import shell_line
+
+    words = ["refactor-tool", "check", *([str(request.path)] if request.path is not None else [])]
+    words += ["--ref", request.ref] if request.ref is not None else []
+    words += ["--staged"] if request.staged else []
+    return shell_line(*words, "--baseline", file, "--write-baseline")
+
+
+def _accept(request: Request, report: Report, tree: gate.Examined, before: Baseline | None, day: str) -> Report:
+    """Write the baseline that accepts what is open, and judge again with it."""
+    from refactor_tool import baseline
+    from refactor_tool.world.out import write_file_atomic
+
+    if report.problems or before is None or request.baseline is None:
+        return _remarked(report, "the baseline was not written")
+    wanted = [result for result in report.results if result.status in ("open", "baseline") and result.verdict != "gate"]
+    data = baseline.render(wanted, before.entries)
+    write_file_atomic(Path(request.baseline), data)
+    written = replace(before, entries=baseline.parse(before.name, data))
+    again = gate.judge(tree, rules(), fail_on=report.decision.fail_on, today=day, baseline=written)
+    return _remarked(again, f"wrote {counted(len(wanted), 'finding')} to {request.baseline}")
+
+
+def _remarked(report: Report, remark: str) -> Report:
+    return replace(report, decision=replace(report.decision, line=f"{report.decision.line}; {remark}"))
+
+
+# --- what is written ----------------------------------------------------------------------------------
+
+
+def _failed(request: Request, code: ExitCode, message: str) -> Report:
+    label = request.ref if request.ref is not None else "staged" if request.staged else str(request.path or ".")
+    return gate.failure(code, message, label)
+
+
+def _write_files(report: Report, outputs: Sequence[Output]) -> None:
+    from refactor_tool.world.out import write_file_atomic
+
+    for output in outputs:
+        if output.file is not None:
+            write_file_atomic(output.file, render(output.format, report, Paint(colour=False)))
+
+
+def _write(report: Report, outputs: Sequence[Output]) -> None:
+    """Write the files, then standard output; the decision goes to standard error where no text tells it."""
+    from refactor_tool.report.checked import decision_line
+
+    _write_files(report, outputs)
+    shown = next((output.format for output in outputs if output.file is None), "" if outputs else "text")
+    if shown:
+        sys.stdout.buffer.write(render(shown, report, Paint(colour=colour_allowed(sys.stdout))))
+        sys.stdout.buffer.flush()
+    if shown != "text":
+        print(decision_line(report, Paint(colour=colour_allowed(sys.stderr))), file=sys.stderr)
