@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
+
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.model import Channel, Finding, Span, Verdict
+from refactor_tool.record import replace
 
 UTIL = "pkg/util"
 EXECUTOR = "pkg/daemons/executor"
@@ -55,3 +58,19 @@ def site(
     """Return a codemod's finding at a place, with the function that holds it."""
     title = tree.title_at(path, span.start)
     return Finding(codemod, "codemod", path, span, title, verdict, message, channel, shape, anchor)
+
+
+def relocated(found: Iterable[Finding], homes: Mapping[str, str], shapes: Collection[str]) -> tuple[Finding, ...]:
+    """Recognise a site that has moved to another function: the only anchor without a finding, and the only one without.
+
+    `homes` are anchors by the function in which their sites are expected; `shapes` says which sites may be meant.
+    """
+    findings = tuple(found)
+    present = {each.anchor for each in findings}
+    missing = [(home, anchor) for home, anchor in homes.items() if anchor not in present]
+    homeless = [each for each in findings if not each.anchor and each.shape in shapes]
+    if len(missing) != 1 or len(homeless) != 1:
+        return findings
+    home, anchor = missing[0]
+    moved = replace(homeless[0], anchor=anchor, message=f"{homeless[0].message} (it was in {home})")
+    return tuple(moved if each == homeless[0] else each for each in findings)

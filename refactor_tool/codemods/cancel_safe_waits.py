@@ -14,7 +14,7 @@ from itertools import pairwise
 from refactor_tool.codemod import Anchor, Codemod, Template
 from refactor_tool.codemods import _shapes
 from refactor_tool.codemods._close_on_success import CLOSE, CLOSE_AT_END, close_on_success
-from refactor_tool.codemods._k3s import CONFIG, CONTROL, EXECUTOR, TUNNEL, UTIL, package, site
+from refactor_tool.codemods._k3s import CONFIG, CONTROL, EXECUTOR, TUNNEL, UTIL, package, relocated, site
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import functions_at, trail
@@ -50,7 +50,8 @@ def find(tree: Tree) -> Iterator[Finding]:
     """Yield the waits that do not end with the context, and what reports or ends them wrongly."""
     kept = Leave("the hand-made change keeps it: its waits end where the process does", done=True)
     hand_made = _is_hand_made(tree)
-    for each in (*_receives(tree), *_renames(tree), *_closes(tree), *_fatals(tree)):
+    closes = relocated(_closes(tree), CLOSES, ("close",))
+    for each in (*_receives(tree), *_renames(tree), *closes, *_fatals(tree)):
         match each.verdict:
             case Rewrite() | Manual() if hand_made:
                 yield replace(each, verdict=kept)

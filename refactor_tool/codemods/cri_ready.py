@@ -13,7 +13,7 @@ from itertools import pairwise
 from refactor_tool.codemod import Anchor, Codemod, Template
 from refactor_tool.codemods import _cri_carriers, _shapes
 from refactor_tool.codemods._cri_carriers import BY_HAND, ID, Carriers, Variable, finding, is_pure, nodes_at
-from refactor_tool.codemods._k3s import AGENT, ETCD, EXECUTOR, MOCK, package
+from refactor_tool.codemods._k3s import AGENT, ETCD, EXECUTOR, MOCK, folder_of, package, relocated
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import Node, functions_at, statement, trail, walk
@@ -41,17 +41,18 @@ def find(tree: Tree) -> Iterator[Finding]:
     uses = tuple(carriers.uses())
     variables = _cri_carriers.variables(carriers, calls, uses)
     covered = {place for variable in variables for place in variable.covers} | _handed_on(carriers, uses)
+    waits = [*(_use(carriers, use) for use in uses if (use.path, use.qualified) not in covered), *_asked(tree)]
     found = [
         *(each for variable in variables for each in variable.findings),
         *(_cri_carriers.call(carriers, call) for call in calls),
-        *(_use(carriers, use) for use in uses if (use.path, use.qualified) not in covered),
+        *relocated(waits, WAITS, ("receive", "select-case", "call")),
         *_cri_carriers.new_runtime(carriers),
         *_direct_starts(tree),
         *_executor_for_tests(carriers),
     ]
     yield from found
     yield from _cri_carriers.fields(carriers, found)
-    yield from _done(tree, {each.anchor for each in found})
+    yield from _called(tree, {each.anchor for each in found})
     yield from _dead(tree, variables)
 
 
@@ -297,9 +298,8 @@ def _call_cri(
 def _executor_for_tests(carriers: Carriers) -> Iterator[Finding]:
     """Give the tests that generate a runtime an executor which is ready."""
     tree = carriers.tree
-    packages = {
-        tree.package_of(path) for path in tree.files_with(b"func GenerateRuntime(") if path.startswith("tests/")
-    }
+    files = tree.files_with(b"func GenerateRuntime(")
+    packages = {tree.package_of(path) for path in files if "tests" in folder_of(path).split("/")}
     for path, decl in (each for folder in sorted(packages) for each in tree.functions(folder, "GenerateRuntime")):
         verdict = _set_mock(carriers, path, tree.function(path, decl))
         message = "set an executor that is ready"
@@ -337,7 +337,7 @@ def _tested_below(tree: Tree, helpers: str) -> str:
     """Name a package which the executor imports and whose own tests import the helpers, "" where there is none."""
     for path in tree.files_with(f'"{helpers}"'.encode()):
         tested = tree.package_of(path)
-        inside = path.endswith("_test.go") and not tree.file(path).package.endswith("_test")
+        inside = path.endswith("_test.go") and not tree.package_clause(path).endswith("_test")
         if inside and not tree.may_import(tested, package(tree, EXECUTOR)):
             return tested
     return ""
@@ -346,8 +346,8 @@ def _tested_below(tree: Tree, helpers: str) -> str:
 # --- what is there already --------------------------------------------------------------------------
 
 
-def _done(tree: Tree, anchors: Collection[str]) -> Iterator[Finding]:
-    """Yield the places that ask the executor already, as far as they are the ones that this step would have made."""
+def _called(tree: Tree, anchors: Collection[str]) -> Iterator[Finding]:
+    """Yield where the agent calls CRI already."""
     for path in tree.package_files(package(tree, AGENT)):
         for use in tree.occurrences(path, _CRI) if _CRI.search(tree.data(path)) else ():
             decl = tree.function_at(path, use.span.start)
@@ -357,6 +357,10 @@ def _done(tree: Tree, anchors: Collection[str]) -> Iterator[Finding]:
             done = Leave("the executor is asked for the container runtime already", done=True)
             shown = "" if anchor in anchors else anchor
             yield finding(tree, path, use.qualified, done, "executor.CRI is called", "close-channel", shown)
+
+
+def _asked(tree: Tree) -> Iterator[Finding]:
+    """Yield where etcd waits for the executor's channel already."""
     for path in tree.package_files(package(tree, ETCD)):
         for use in tree.occurrences(path, _CHAN) if CHAN.encode() in tree.data(path) else ():
             done = Leave("waits for the executor's channel already", done=True)
