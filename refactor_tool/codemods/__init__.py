@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from refactor_tool.codemod import Codemod
-from refactor_tool.codemods import apiserver_ready, executor_ready_channels, surface_readyz_errors
+from refactor_tool.codemods import (
+    agent_start_order,
+    apiserver_ready,
+    cancel_safe_waits,
+    cri_ready,
+    executor_ready_channels,
+    surface_readyz_errors,
+)
 
 SUITE: tuple[Codemod, ...] = (
     surface_readyz_errors.CODEMOD,
     executor_ready_channels.CODEMOD,
     apiserver_ready.CODEMOD,
+    cri_ready.CODEMOD,
+    agent_start_order.CODEMOD,
+    cancel_safe_waits.CODEMOD,
 )
