@@ -8,6 +8,7 @@ from refactor_tool.codemods import (
     apiserver_ready,
     cancel_safe_waits,
     cri_ready,
+    etcd_ready,
     executor_ready_channels,
     surface_readyz_errors,
 )
@@ -17,6 +18,7 @@ SUITE: tuple[Codemod, ...] = (
     executor_ready_channels.CODEMOD,
     apiserver_ready.CODEMOD,
     cri_ready.CODEMOD,
+    etcd_ready.CODEMOD,
     agent_start_order.CODEMOD,
     cancel_safe_waits.CODEMOD,
 )

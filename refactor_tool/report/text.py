@@ -118,7 +118,7 @@ def _size(step: Step) -> tuple[int, int]:
 
 
 def _needs_a_hand(plan: Plan, where: Places, paint: Paint) -> Iterator[str]:
-    manual = [finding for finding in plan.findings if isinstance(finding.verdict, Manual)]
+    manual = [one for one in plan.findings if isinstance(one.verdict, Manual) and not one.is_unclassified]
     if not manual:
         return
     yield paint("needs a hand", "yellow")
