@@ -71,7 +71,7 @@ def verdicts(tree: Tree, path: str, function: str) -> list[str]:
             "run",
             "; err != nil {\n\t\treturn errors.Wrap",
             "; err != nil {\n\t\tprintln()\n\t\treturn errors.Wrap",
-            ["manual poll-unknown"],
+            ["rewrite guard-return"],
             id="agent-log-line-in-the-branch",
         ),
         pytest.param(
@@ -438,6 +438,23 @@ def test_a_moved_function_is_found_where_it_is() -> None:
     (found,) = (found for found in find(tree, CODEMOD) if found.anchor == "tunnel")
     assert found.path == "pkg/agent/tunnel/setup_linux.go"
     assert isinstance(found.verdict, Rewrite)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "anchor"),
+    [
+        pytest.param(TUNNEL, "func Setup", "tunnel", id="goroutine"),
+        pytest.param(AGENT, "func run", "agent-run", id="error-returned"),
+        pytest.param(CONTROL, "func controllerManager", "control-controller-manager", id="caller"),
+    ],
+)
+def test_a_site_in_a_function_of_another_name_keeps_its_anchor(path: str, old: str, anchor: str) -> None:
+    tree = mutated(path, old, f"{old}2")
+    ran = run_codemod(tree, ALONE, load_templates())
+    after = Tree(tree.snapshot.with_changes(ran.changes))
+
+    assert isinstance(next(found for found in find(tree, CODEMOD) if found.anchor == anchor).verdict, Rewrite)
+    assert isinstance(next(found for found in find(after, CODEMOD) if found.anchor == anchor).verdict, Leave)
 
 
 # --- real trees -------------------------------------------------------------------------------------

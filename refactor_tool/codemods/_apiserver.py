@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from refactor_tool.codemods._k3s import (
     AGENT,
     CLI_SERVER,
@@ -12,6 +14,7 @@ from refactor_tool.codemods._k3s import (
     UTIL,
     folder_of,
     package,
+    relocated,
     site,
 )
 from refactor_tool.gosrc import ast
@@ -53,6 +56,24 @@ _PLACES = {
     (SERVER, "startOnAPIServerReady"): "controllers",
 }
 
+#: Where the sites of some shapes are expected, by what they may be if one has moved to another function.
+_HOMES = (
+    ({"Setup of the tunnel": "tunnel"}, ("guard-goroutine", "asks")),
+    ({"run of the agent": "agent-run"}, ("guard-return", "asks")),
+    ({"controllerManager": "control-controller-manager"}, ("drop-caller",)),
+    (
+        {
+            "scheduler": "control-scheduler",
+            "cloudControllerManager": "control-cloud-controller-manager",
+            "run of the server command": "server-command",
+            "StartServer": "startup-hooks",
+            "startOnAPIServerReady": "controllers",
+        },
+        ("select-case", "receive", "value", "argument", "assignment", "return", "asks"),
+    ),
+)
+#: Places that waited for nothing in the oldest trees.
+LATE = frozenset({"kubelet"})
 #: What must be found once in a tree of any era, as done or still to be done.
 ANCHORS = (
     "util",
@@ -68,6 +89,14 @@ def anchor_at(tree: Tree, path: str, offset: int) -> str:
     """Return the anchor of the function that holds a byte, "" where it is none that the step is about."""
     title = tree.title_at(path, offset)
     return _PLACES.get((folder_of(path), title)) or _PLACES.get(("", title), "")
+
+
+def settled(sites: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Give the anchor of a site that is missing to the one site that may be it, in another function."""
+    known = tuple(sites)
+    for homes, shapes in _HOMES:
+        known = relocated(known, homes, shapes)
+    return known
 
 
 def found(

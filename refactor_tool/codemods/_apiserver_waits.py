@@ -233,7 +233,7 @@ def _caller(tree: Tree, use: Occurrence) -> Iterator[Finding]:
     if (folder, title) == (CONTROL, BACKGROUND):
         return
     call = tree.call_at(use.path, use.qualified) if use.role == "call" else None
-    guard = guard_at(decl, call.span) if decl is not None and call is not None else None
+    guard = guard_at(decl, call.span, more=True) if decl is not None and call is not None else None
     span = guard.stmt.span if guard is not None else use.qualified
     kept = _kept(tree, use, folder, title)
     if kept is not None:
@@ -280,8 +280,9 @@ def _in_goroutine(tree: Tree, use: Occurrence, decl: ast.FuncDecl, guard: Guard)
     odd = _unlike_the_executor(tree, use, decl, guard)
     if odd is not None:
         return _by_hand(tree, use, odd)
-    if not isinstance(guard.exit, ast.Return) and not _is_fatal(tree, use.path, guard.exit):
-        return _by_hand(tree, use, "what follows a failed wait is neither a fatal exit nor a return")
+    branch = guard.before if isinstance(guard.exit, ast.Return) else (*guard.before, guard.exit)
+    if not all(_is_log(tree, use.path, stmt) for stmt in branch):
+        return _by_hand(tree, use, "what follows a failed wait is more than a log line, a fatal exit or a return")
     asked = ready_chan(tree, use.path, ACCESSOR, guard.stmt.span)
     if isinstance(asked, Manual):
         return asked
@@ -291,7 +292,7 @@ def _in_goroutine(tree: Tree, use: Occurrence, decl: ast.FuncDecl, guard: Guard)
 
 
 def _with_limit(tree: Tree, use: Occurrence, decl: ast.FuncDecl, guard: Guard) -> Rewrite | Manual:
-    """Call the agent's helper in place of the poll, and keep what is done with its error."""
+    """Call the agent's helper in place of the poll; what is done with its error stays."""
     odd = _unlike_the_executor(tree, use, decl, guard)
     if odd is not None:
         return _by_hand(tree, use, odd)
@@ -339,13 +340,11 @@ def _node_of(tree: Tree, path: str, kubeconfig: ast.Expr) -> str | None:
             return None
 
 
-def _is_fatal(tree: Tree, path: str, stmt: ast.Stmt) -> bool:
+def _is_log(tree: Tree, path: str, stmt: ast.Stmt) -> bool:
     match stmt:
         case ast.ExprStmt(x=ast.Call() as call):
             called = tree.calls(path, call)
-            return (
-                isinstance(called, ast.PackageObject) and called.package == LOGRUS and called.name.startswith("Fatal")
-            )
+            return isinstance(called, ast.PackageObject) and called.package == LOGRUS
         case _:
             return False
 

@@ -262,25 +262,29 @@ def _is_builtin(tree: Tree, path: str, fun: ast.Expr, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """`if err := call; err != nil { exit }`, with one statement in it and no else; `err` is its name there."""
+    """`if err := call; err != nil { before; exit }` without an else; `err` is its name there."""
 
     stmt: ast.If
     call: ast.Call
     err: str
     exit: ast.Stmt
+    before: tuple[ast.Stmt, ...] = ()
 
 
-def guard_at(decl: ast.FuncDecl, call: Span) -> Guard | None:
-    """Return the guard whose call stands at exactly `call`; `decl` must have its body."""
+def guard_at(decl: ast.FuncDecl, call: Span, *, more: bool = False) -> Guard | None:
+    """Return the guard whose call stands at exactly `call`; `decl` must have its body.
+
+    Its branch is one statement, or with `more` any number of them but none.
+    """
     for node in trail(decl, call):
         match node:
             case ast.If(
                 init=ast.Assign(lhs=(ast.Ident(name=err),), op=":=", rhs=(ast.Call(span=span) as called,)),
                 cond=ast.Binary(op="!=", x=ast.Ident(name=tested), y=ast.Ident(name="nil")),
-                then=ast.Block(stmts=(leave,)),
+                then=ast.Block(stmts=(*before, leave)),
                 else_=None,
-            ) if span == call and tested == err:
-                return Guard(node, called, err, leave)
+            ) if span == call and tested == err and (more or not before):
+                return Guard(node, called, err, leave, tuple(before))
             case _:
                 pass
     return None

@@ -17,7 +17,7 @@ from refactor_tool.gosrc.walk import trail
 from refactor_tool.model import Change, Edit, Leave, Manual, Rewrite, Span, Verdict
 from refactor_tool.record import record
 
-#: A caller's place of the channel where the interface has lost it already: all these methods take the context first.
+#: The argument that is the channel where no declaration has it any more: all these methods take the context first.
 _AFTER_CONTEXT = 1
 
 
@@ -151,14 +151,14 @@ def _handed_on(tree: Tree, use: Occurrence, method: str) -> ast.Call | None:
 def _callers(tree: Tree, method: str, declared: Sequence[_Declared]) -> Iterator[Place]:
     own = {(place.path, param.names[0].span) for place in declared for param in _channel_params(place)}
     bodies = [(place.path, place.decl.span) for place in declared]
-    arity = _arity(declared)
+    arity, position = _arity(declared)
     for use in _calls(tree, method):
         call = tree.call_at(use.path, use.qualified) if use.role == "call" else None
         inside = any(path == use.path and span.contains(use.span) for path, span in bodies)
         if inside and (call is None or len(call.args) == arity or _hands_on(tree, use.path, call, own)):
             continue
         span = call.span if call is not None else use.qualified
-        yield Place(use.path, span, _call_without(tree, use, call, arity), "caller")
+        yield Place(use.path, span, _call_without(tree, use, call, arity, position), "caller")
 
 
 def _channel_params(place: _Declared) -> Iterator[ast.Param]:
@@ -173,12 +173,15 @@ def _hands_on(tree: Tree, path: str, call: ast.Call, own: set[tuple[str, Span]])
     return any(isinstance(found, ast.LocalObject) and (path, found.at) in own for found in objects)
 
 
-def _arity(declared: Sequence[_Declared]) -> int:
-    """Return how many arguments a call has without the channel."""
+def _arity(declared: Sequence[_Declared]) -> tuple[int, int]:
+    """Return how many arguments a call has without the channel, and which argument that is."""
+    arity, position = 0, _AFTER_CONTEXT
     for place in declared:
-        count = sum(max(1, len(param.names)) for param in place.decl.params)
-        return count if place.channel is None else count - 1
-    return 0
+        counts = [max(1, len(param.names)) for param in place.decl.params]
+        arity = sum(counts) - (place.channel is not None)
+        if place.channel is not None:
+            return arity, sum(counts[: place.channel])
+    return arity, position
 
 
 def _calls(tree: Tree, method: str) -> Iterator[Occurrence]:
@@ -193,7 +196,7 @@ def _calls(tree: Tree, method: str) -> Iterator[Occurrence]:
         )
 
 
-def _call_without(tree: Tree, use: Occurrence, call: ast.Call | None, arity: int) -> Verdict:
+def _call_without(tree: Tree, use: Occurrence, call: ast.Call | None, arity: int, position: int) -> Verdict:
     line = tree.line_text(use.path, use.span.start)
     wanted = f"call {use.name} without the channel: the executor knows by itself what to wait for"
     if call is None:
@@ -202,12 +205,12 @@ def _call_without(tree: Tree, use: Occurrence, call: ast.Call | None, arity: int
         return Leave(f"{use.name} is called without a channel already", done=True)
     if len(call.args) != arity + 1 or call.ellipsis:
         return Manual(f"the arguments of {use.name} are not known one by one: {line!r}", wanted)
-    channel = call.args[_AFTER_CONTEXT]
+    channel = call.args[position]
     if not isinstance(channel, ast.Ident | ast.Selector):
         return Manual(f"the channel given to {use.name} is worked out in the call: {line!r}", wanted)
     if _would_be_unused(tree, use.path, channel):
         return Manual(f"the channel given to {use.name} is a local that has no other use: {line!r}", wanted)
-    edits = drop_item(tree, use.path, [arg.span for arg in call.args], _AFTER_CONTEXT, call.args_span)
+    edits = drop_item(tree, use.path, [arg.span for arg in call.args], position, call.args_span)
     return combined(edits)
 
 

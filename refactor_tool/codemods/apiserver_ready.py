@@ -18,12 +18,14 @@ from refactor_tool.codemods._apiserver import (
     FIELD,
     HELPER,
     ID,
+    LATE,
     LIMIT,
     NOTIFY,
     anchor_at,
     found,
     has_helper,
     runtime_field,
+    settled,
 )
 from refactor_tool.codemods._k3s import AGENT, CMDS, CONFIG, CONTROL, EXECUTOR, SERVER, TUNNEL, UTIL, folder_of, package
 from refactor_tool.codemods._shapes import (
@@ -57,7 +59,7 @@ def find(tree: Tree) -> Iterator[Finding]:
     sites = [*_apiserver_poll.find(tree), *_apiserver_waits.find(tree), *_parameters(tree), *_scheduler(tree)]
     sites.extend(_field(tree, sites))
     sites.extend(_asked(tree, sites))
-    yield from sites
+    yield from settled(sites)
     yield from _left(tree, sites)
 
 
@@ -185,13 +187,17 @@ def _gets_apiserver(tree: Tree) -> bool:
 def _asked(tree: Tree, sites: Sequence[Finding]) -> Iterator[Finding]:
     """Yield who asks the executor already, or waits with the agent's helper."""
     anchors = {site.anchor for site in sites}
+    executors = {(owner.package, owner.type) for owner in tree.implementers(package(tree, EXECUTOR), "Executor")}
     for path in tree.files_with(ACCESSOR.encode(), HELPER.encode()):
         for use in tree.occurrences(path, _ASKS, outside=_lines(tree, path, sites)):
-            if use.role != "call" or not _is_asked(tree, use) or tree.title_at(path, use.span.start) == ACCESSOR:
+            decl = tree.function_at(path, use.span.start)
+            if use.role != "call" or decl is None or decl.name == ACCESSOR or not _is_asked(tree, use):
                 continue
+            own = decl.name == HELPER or (tree.package_of(path), decl.receiver_type) in executors
             anchor = _first(anchor_at(tree, path, use.span.start), anchors)
             done = Leave("asks the executor already", done=True)
-            yield found(tree, path, use.qualified, done, f"ask the executor: {ACCESSOR}", "asks", anchor=anchor)
+            shape = "asks-own" if own else "asks"
+            yield found(tree, path, use.qualified, done, f"ask the executor: {ACCESSOR}", shape, anchor=anchor)
 
 
 def _is_asked(tree: Tree, use: Occurrence) -> bool:
@@ -286,6 +292,6 @@ nor on a busy loop any more.
 """,
     find=find,
     templates=(WAIT_READY, *_apiserver_poll.TEMPLATES, *_apiserver_waits.TEMPLATES),
-    anchors=tuple(map(Anchor, ANCHORS)),
+    anchors=tuple(Anchor(name, optional=name in LATE) for name in ANCHORS),
     requires=("surface-readyz-errors", "executor-ready-channels"),
 )
