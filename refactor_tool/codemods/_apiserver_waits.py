@@ -33,6 +33,7 @@ from refactor_tool.codemods._k3s import AGENT, CMDS, CONFIG, CONTROL, EXECUTOR, 
 from refactor_tool.codemods._shapes import (
     PKG_ERRORS,
     Guard,
+    branch_at,
     cannot_name,
     combined,
     comment_above,
@@ -43,7 +44,6 @@ from refactor_tool.codemods._shapes import (
     named,
     ready_chan,
     wait_ready,
-    whole_function,
     with_comment_about,
     wrapped,
 )
@@ -208,7 +208,7 @@ def _is_part_of_poll(tree: Tree, path: str, call: ast.Call) -> bool:
 
 def _background_callers(tree: Tree, *, known: bool) -> Iterator[Finding]:
     for use in tree.callers(ast.PackageObject(package(tree, CONTROL), BACKGROUND)):
-        decl = whole_function(tree, use.path, use.span)
+        decl = branch_at(tree, use.path, use.span)
         call = tree.call_at(use.path, use.qualified)
         guard = guard_at(decl, call.span) if decl is not None and call is not None else None
         span = guard.stmt.span if guard is not None else use.qualified
@@ -227,7 +227,7 @@ def _background_callers(tree: Tree, *, known: bool) -> Iterator[Finding]:
 
 
 def _caller(tree: Tree, use: Occurrence) -> Iterator[Finding]:
-    decl = whole_function(tree, use.path, use.span)
+    decl = branch_at(tree, use.path, use.span)
     title = decl.title if decl is not None else ""
     folder = folder_of(use.path)
     if (folder, title) == (CONTROL, BACKGROUND):

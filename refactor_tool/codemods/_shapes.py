@@ -33,6 +33,15 @@ def body_at(tree: Tree, path: str, *spans: Span) -> ast.FuncDecl | None:
     return tree.function(path, decl, sorted(span.start for span in spans))
 
 
+def branch_at(tree: Tree, path: str, call: Span) -> ast.FuncDecl | None:
+    """Return the function that holds a call, its body pruned to the call and all of the `if` that tests its result."""
+    decl = body_at(tree, path, call)
+    tests = [node.span for node in trail(decl, call) if isinstance(node, ast.If)] if decl is not None else []
+    if decl is None or not tests:
+        return decl
+    return tree.function(path, decl, range(tests[-1].start, tests[-1].end))
+
+
 def whole_function(tree: Tree, path: str, place: Span) -> ast.FuncDecl | None:
     """Return the function that holds a place, with all of its body; None where there is none."""
     decl = tree.function_at(path, place.start)
