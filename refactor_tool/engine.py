@@ -6,13 +6,14 @@ anyone can write a byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import assert_never
 
 from refactor_tool import edits
 from refactor_tool.audit import audit
 from refactor_tool.codemod import Codemod, Renderer
+from refactor_tool.eras import Recognised, recognise
 from refactor_tool.gosrc.layout import settle_imports
 from refactor_tool.gosrc.parse import ParseCache
 from refactor_tool.gosrc.proof import prove
@@ -66,9 +67,16 @@ def scan(
     Raises `NothingScanned` where there is no k3s source, and `Unparsable` for a target file that is not Go.
     """
     tree = _tree(snapshot, cache if cache is not None else ParseCache())
-    findings, problems = _survey(tree, suite, progress or _silent)
+    era = recognise(tree)
+    findings, problems = _survey(tree, suite, era, progress or _silent)
     return Plan(
-        base=snapshot, findings=findings, steps=(), final=snapshot, problems=problems, done=_done(findings, suite)
+        base=snapshot,
+        findings=findings,
+        steps=(),
+        final=snapshot,
+        problems=problems,
+        done=_done(findings, suite),
+        era=era.label,
     )
 
 
@@ -92,7 +100,8 @@ def plan(
     report = progress or _silent
     cache = cache if cache is not None else ParseCache()
     base = _tree(snapshot, cache)
-    findings, found_problems = _survey(base, suite, report)
+    era = recognise(base)
+    findings, found_problems = _survey(base, suite, era, report)
     tree = base
     renderer = Renderer(sources)
     steps: list[Step] = []
@@ -126,6 +135,7 @@ def plan(
         problems=tuple(dict.fromkeys(problems)),
         done=_done(findings, suite),
         pending=tuple(pending.items()),
+        era=era.label,
     )
 
 
@@ -210,14 +220,17 @@ def _tree(snapshot: Snapshot, cache: ParseCache) -> Tree:
     return tree
 
 
-def _survey(tree: Tree, suite: Sequence[Codemod], report: Progress) -> tuple[tuple[Finding, ...], tuple[Problem, ...]]:
+def _survey(
+    tree: Tree, suite: Sequence[Codemod], era: Recognised, report: Progress
+) -> tuple[tuple[Finding, ...], tuple[Problem, ...]]:
     found: list[Finding] = []
     problems: list[Problem] = []
+    expected = era.era.expects if era.is_exact else frozenset()
     for at, codemod in enumerate(suite):
         report("scanning", at, len(suite))
         mine = find(tree, codemod)
         found.extend(mine)
-        problems.extend(_anchor_problems(tree, codemod, mine))
+        problems.extend(_anchor_problems(tree, codemod, mine, expected))
     audited = audit(tree, found)
     problems.extend(_unclassified(tree, audited))
     return tuple(sorted([*found, *audited], key=_order)), tuple(problems)
@@ -233,7 +246,9 @@ def _done(findings: Iterable[Finding], suite: Sequence[Codemod]) -> tuple[str, .
 # --- what stands in the way -------------------------------------------------------------------------
 
 
-def _anchor_problems(tree: Tree, codemod: Codemod, findings: Iterable[Finding]) -> list[Problem]:
+def _anchor_problems(
+    tree: Tree, codemod: Codemod, findings: Iterable[Finding], expected: Set[tuple[str, str]] = frozenset()
+) -> list[Problem]:
     places: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.anchor:
@@ -241,7 +256,7 @@ def _anchor_problems(tree: Tree, codemod: Codemod, findings: Iterable[Finding]) 
     out = []
     for anchor in codemod.anchors:
         here = places.get(anchor.name, [])
-        if not here and not anchor.optional:
+        if not here and (not anchor.optional or (codemod.id, anchor.name) in expected):
             message = f"the site {anchor.name} is missing"
             out.append(Problem(ExitCode.NOTHING_SCANNED, message, step=codemod.id))
         elif len(here) > 1:
