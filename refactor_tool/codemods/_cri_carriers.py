@@ -249,8 +249,12 @@ def _variable(carriers: Carriers, path: str, local: ast.LocalObject) -> Variable
             case "close", ast.ExprStmt(span=span):
                 gone[span] = "close"
             case "assignment", ast.Assign(lhs=(ast.Ident(),), rhs=(right,)) as stmt if carriers.is_field(path, right):
-                gone[_with_if(nodes, stmt)] = "local-assignment"
+                whole = _with_if(nodes, stmt)
+                gone[whole or stmt.span] = "local-assignment"
                 covers.add((path, right.span))
+                if whole is None:
+                    line = tree.line_text(path, found.span.start)
+                    refusal = refusal or Manual(f"nothing would be left in the branch of {line!r}", BY_HAND)
             case "assignment", ast.Assign(lhs=(left,)) if carriers.is_field(path, left):
                 pass
             case (("argument" | "value"), _) if carriers.takes(path, nodes):
@@ -265,12 +269,15 @@ def _variable(carriers: Carriers, path: str, local: ast.LocalObject) -> Variable
     return Variable(local, findings, frozenset(covers))
 
 
-def _with_if(nodes: tuple[Node, ...], stmt: ast.Assign) -> Span:
-    """Return the span of a statement, or of the nil check around it where it is the only one in there."""
-    match [node for node in nodes if isinstance(node, ast.If)]:
-        case [*_, ast.If(span=span, init=None, cond=ast.Binary(y=ast.Ident(name="nil")), then=then, else_=None)] if (
-            then.stmts == (stmt,)
-        ):
-            return span
-        case _:
+def _with_if(nodes: tuple[Node, ...], stmt: ast.Assign) -> Span | None:
+    """Return the span of a statement, or of the nil check that holds nothing else; None for another `if` left empty."""
+    around = next((node for node in reversed(nodes) if isinstance(node, ast.If)), None)
+    match around:
+        case ast.If(then=then, else_=None) if then.stmts != (stmt,):
             return stmt.span
+        case ast.If(span=span, init=None, cond=ast.Binary(x=tested, y=ast.Ident(name="nil")), else_=None):
+            return span if is_pure(tested) else None
+        case None:
+            return stmt.span
+        case _:
+            return None
