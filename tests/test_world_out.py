@@ -212,13 +212,17 @@ def test_disk_without_hard_links_serves_as_well(tmp_path: Path, monkeypatch: pyt
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", no_links)
-    write_dir(tmp_path / "out", FIRST, force=False)
+    out = tmp_path / "out"
+    write_dir(out, FIRST, force=False)
     before = contents(tmp_path)
 
     def check(what: str) -> None:
         assert contents(tmp_path) == before, what
 
-    each_fault(monkeypatch, lambda: write_dir(tmp_path / "out", SECOND, force=False), check)
+    def back() -> None:
+        write_dir(out, FIRST, force=False)
+
+    each_fault(monkeypatch, lambda: write_dir(out, SECOND, force=False), check, survived=back)
     assert contents(tmp_path / "out") == SECOND
 
 

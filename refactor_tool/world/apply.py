@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
@@ -11,8 +11,9 @@ from refactor_tool.model import Plan, UsageError
 from refactor_tool.world import branch as branches
 from refactor_tool.world import worktree as worktrees
 from refactor_tool.world.git import Git
-from refactor_tool.world.journal import BranchMade, Journal, TreeChanged
+from refactor_tool.world.journal import Application, BranchMade, Journal, TreeChanged
 from refactor_tool.world.place import locate
+from refactor_tool.world.transaction import unbroken
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,8 @@ def apply_branch(path: Path | None, plan: Plan, branch: str, *, messages: Sequen
     place = locate(path)
     git = Git.at(place)
     made = branches.make_commits(git, place, plan, branch, messages=messages, author=author)
-    with Journal(git) as journal:
-        journal.push(BranchMade(made.ref, made.commits[-1], made.base))
-        try:
-            branches.create(git, made)
-        except BaseException:
-            journal.pop()
-            raise
+    entry = BranchMade(made.ref, made.commits[-1], made.base)
+    _do(git, entry, lambda stop_if_asked: branches.create(git, made, stop_if_asked))
     count = f"{len(made.commits)} commit{'s' * (len(made.commits) > 1)}"
     return Applied(f"branch {branch}: {count} on {made.base[:12]}; undo takes it back", commits=made.commits)
 
@@ -57,13 +53,7 @@ def apply_worktree(path: Path | None, plan: Plan) -> Applied:
     place = locate(path)
     git = Git.at(place)
     change = worktrees.prepare(git, place, path, plan)
-    with Journal(git) as journal:
-        journal.push(change.undo)
-        try:
-            worktrees.write(git, change)
-        except BaseException:
-            journal.pop()
-            raise
+    _do(git, change.undo, lambda stop_if_asked: worktrees.write(git, change, stop_if_asked))
     paths = tuple(change.writes)
     count = f"{len(paths)} file{'s' * (len(paths) > 1)}"
     return Applied(f"work tree: {count} written; undo takes it back", paths=paths)
@@ -75,7 +65,7 @@ def undo(path: Path | None) -> str:
     Raises UsageError where there is none, Conflict, with nothing changed, where what it made was changed since.
     """
     git = Git.at(locate(path))
-    with Journal(git) as journal:
+    with unbroken(), Journal(git) as journal:
         entry = journal.last
         match entry:
             case None:
@@ -88,3 +78,14 @@ def undo(path: Path | None) -> str:
                 assert_never(entry)
         journal.pop()
     return told
+
+
+def _do(git: Git, entry: Application, act: Callable[[Callable[[], None]], None]) -> None:
+    """Record what is about to be done and do it; where that fails nothing is recorded."""
+    with unbroken() as stop_if_asked, Journal(git) as journal:
+        journal.push(entry)
+        try:
+            act(stop_if_asked)
+        except BaseException:
+            journal.pop()
+            raise

@@ -6,7 +6,7 @@ One ref is created at the very end. A failure before that leaves unreachable obj
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,22 +52,22 @@ def make_commits(git: Git, place: Place, plan: Plan, branch: str, *, messages: S
     return Commits(ref, commits, base.oid)
 
 
-def create(git: Git, made: Commits) -> None:
+def create(git: Git, made: Commits, stop_if_asked: Callable[[], None]) -> None:
     """Make the branch; Conflict where one of that name came to be in the meantime."""
-    reply = git.call(
-        "update-ref", "-m", "refactor-tool: apply", made.ref, made.commits[-1], "0" * 40, env=_person(_NOBODY)
-    )
-    if reply.code != 0:
-        if "cannot lock ref" in reply.err:
-            raise _taken(made.ref)
-        raise git.failure(reply.err, "update-ref")
+    tip = made.commits[-1]
+    stop_if_asked()
+    reply = git.call("update-ref", "-m", "refactor-tool: apply", made.ref, tip, "0" * 40, env=_person(_NOBODY))
+    if reply.code == 0 or _tip(git, made.ref) == tip:  # the signal that ends git may come too late
+        return
+    stop_if_asked()
+    raise _taken(made.ref) if "cannot lock ref" in reply.err else git.failure(reply.err, "update-ref")
 
 
 def take_back(git: Git, made: BranchMade) -> str:
     """Delete the branch; Conflict where it moved on or is checked out."""
     name = made.ref.removeprefix("refs/heads/")
-    found = git.call("rev-parse", "--verify", "--quiet", made.ref).out.decode().strip()
-    if not found:
+    found = _tip(git, made.ref)
+    if found is None:
         return f"branch {name} is gone already"
     if found != made.tip:
         raise Conflict(
@@ -91,9 +91,13 @@ def _new_ref(git: Git, branch: str) -> str:
     ref = f"refs/heads/{branch}"
     if branch in ("", "HEAD") or branch.startswith("-") or git.call("check-ref-format", ref).code != 0:
         raise UsageError(f"{branch!r} is not a name git takes for a branch", "see git help check-ref-format")
-    if git.call("rev-parse", "--verify", "--quiet", ref).code == 0:
+    if _tip(git, ref) is not None:
         raise _taken(ref)
     return ref
+
+
+def _tip(git: Git, ref: str) -> str | None:
+    return git.call("rev-parse", "--verify", "--quiet", ref).out.decode().strip() or None
 
 
 def _taken(ref: str) -> Conflict:

@@ -56,7 +56,12 @@ class Git:
     ) -> Reply:
         """Return what the command answered, success or not; EnvironmentFailure where there is no git."""
         with self.start(*args, env=env, as_user=as_user) as process:
-            out, err = process.communicate(stdin)
+            try:
+                out, err = process.communicate(stdin)
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
         return Reply(process.returncode, out, err.decode("utf-8", "replace"))
 
     def start(self, *args: str, env: Mapping[str, str] | None = None, as_user: bool = False) -> subprocess.Popen[bytes]:

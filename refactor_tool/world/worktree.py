@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -15,7 +15,7 @@ from refactor_tool.world.guard import refuse_dirty, refuse_moved
 from refactor_tool.world.journal import Replaced, TreeChanged
 from refactor_tool.world.place import Place
 from refactor_tool.world.text import first_names, shell_line
-from refactor_tool.world.transaction import Write, replace_files
+from refactor_tool.world.transaction import Write, replace_files, replace_files_within
 from refactor_tool.world.tree import read_tree, tracked_prefix
 
 
@@ -47,9 +47,9 @@ def prepare(git: Git, place: Place, path: Path | None, plan: Plan) -> Change:
     return Change(writes, TreeChanged(os.fspath(git.root), files, _missing_folders(git.root, writes)))
 
 
-def write(git: Git, change: Change) -> None:
+def write(git: Git, change: Change, stop_if_asked: Callable[[], None]) -> None:
     """Write all files, or none on any error; emptied folders go, as they do in a checkout."""
-    replace_files(git.root, change.writes)
+    replace_files_within(stop_if_asked, git.root, change.writes)
     _remove_empty(git.root, [name for name, write in change.writes.items() if write is None])
 
 
