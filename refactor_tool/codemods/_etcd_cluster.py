@@ -83,6 +83,7 @@ class _ClusterStart:
 
     def findings(self) -> Iterator[Finding]:
         yield self._signature()
+        yield from self._doc_by_hand()
         parts = (*self._without_etcd(), *self._test(), *self._storage())
         yield from parts
         yield from self._returns([part.span for part in parts if part.shape != "missing"])
@@ -105,6 +106,16 @@ class _ClusterStart:
             verdict = Manual("Start has no name for its receiver", "name it")
         span = Span(decl.doc.start if decl.doc is not None else decl.span.start, decl.signature.end)
         return self._finding(span, verdict, "returns no channel", "result", "cluster-start")
+
+    def _doc_by_hand(self) -> Iterator[Finding]:
+        """Tell a person of a doc comment that speaks of the channel in words of its own; the code does not need it."""
+        doc = self.decl.doc
+        text = self.tree.text(self.path, doc) if doc is not None else ""
+        if doc is not None and "channel" in text and not _doc(self.tree, self.path, self.decl):
+            verdict = Manual(
+                f"the doc comment speaks of a channel: {text!r}", "say that Start returns an error", blocks=False
+            )
+            yield self._finding(doc, verdict, "returns no channel", "doc")
 
     # --- servers without etcd, and without a managed datastore ------------------------------------------
 

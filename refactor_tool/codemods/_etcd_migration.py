@@ -23,10 +23,11 @@ from refactor_tool.gosrc.walk import walk
 from refactor_tool.model import Change, Edit, Finding, Leave, Manual, NewFile, Rewrite, Span, Verdict
 
 HELD_BACK = Template("etcd-ready/migration_test_func.go.j2", ("context", "lead", "receiver", "util"))
-TEST = Template("etcd-ready/etcd_test.go.j2", ("is_old_loop", "module", "needs_client", "on_demand"))
+TEST = Template("etcd-ready/etcd_test.go.j2", ("imports", "is_old_loop", "needs_client", "on_demand"))
 TEMPLATES = (HELD_BACK, TEST)
 
 _TESTS = "pkg/etcd/ready_linux_test.go"
+_CLIENT = "go.etcd.io/etcd/client/v3"
 
 
 def of_tests(tree: Tree) -> Iterator[Finding]:
@@ -126,10 +127,15 @@ def _tests(tree: Tree) -> tuple[Change, ...]:
     lacks_mock = declares(tree, mock, "Executor") and not declares(tree, mock, "NewReady")
     if _TESTS in tree.snapshot.files or not declares(tree, package(tree, ETCD), "generateTestConfig") or lacks_mock:
         return ()
+    needs_client = not _checks_client(tree)
+    on_demand = bool(methods(tree, ETCD, "ETCD", "startClient"))
+    imports = [f'"{package(tree, EXECUTOR)}"', f'"{mock}"']
+    if needs_client or on_demand:
+        imports.append(f'clientv3 "{_CLIENT}"')
     values = {
-        "module": tree.module,
-        "needs_client": "" if _checks_client(tree) else "yes",
-        "on_demand": "yes" if methods(tree, ETCD, "ETCD", "startClient") else "",
+        "imports": "\n\t".join(sorted(imports, key=lambda line: line.rpartition(" ")[2])),
+        "needs_client": "yes" if needs_client else "",
+        "on_demand": "yes" if on_demand else "",
         "is_old_loop": "yes" if tree.go_version < (1, 22) else "",
     }
     return (NewFile(_TESTS, TEST.filled(values)),)

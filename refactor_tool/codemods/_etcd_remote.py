@@ -51,6 +51,8 @@ def _replaced(tree: Tree, path: str, decl: ast.FuncDecl, span: Span) -> Verdict:
         return reader
     if not receiver or decl.receiver is None or len(decl.params) != 1 or len(decl.params[0].names) != 1:
         return Manual(f"the signature of {decl.title} is not known: {tree.text(path, decl.signature)!r}", _BY_HAND)
+    for comment in tree.comments_in(path, decl.span):
+        return Manual(f"the comment {tree.text(path, comment)!r} would be lost", _BY_HAND)
     odd = _odd(tree, path, decl)
     if odd is not None:
         return Manual(f"{decl.title} does more than to poll the datastore: {odd!r}", _BY_HAND)
@@ -68,10 +70,7 @@ def _replaced(tree: Tree, path: str, decl: ast.FuncDecl, span: Span) -> Verdict:
 
 
 def _odd(tree: Tree, path: str, decl: ast.FuncDecl) -> str | None:
-    """Return a part of the function that is not known from any time, None where all of it is."""
-    comments = tree.comments_in(path, decl.span)
-    if comments:
-        return tree.text(path, comments[0])
+    """Return a call in the function that is not known from any time, None where all of them are."""
     calls = [node for node in walk(tree.function(path, decl)) if isinstance(node, ast.Call)]
     logs = [call for call in calls if _callee(call) in ("Info", "Infof")]
     strange = next((call for call in calls if _callee(call) not in _POLLING), logs[2] if len(logs) > 2 else None)

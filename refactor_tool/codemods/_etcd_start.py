@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from refactor_tool.codemod import Template
 from refactor_tool.codemods import _shapes
 from refactor_tool.codemods._etcd_embedded import embedded
-from refactor_tool.codemods._etcd_sites import appended, finding, is_nil, top_of, uses_of
+from refactor_tool.codemods._etcd_sites import appended, finding, top_of, uses_of
 from refactor_tool.codemods._k3s import ETCD, EXECUTOR, declares, package
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
@@ -30,8 +30,11 @@ def of_start(tree: Tree) -> Iterator[Finding]:
     if found is None or method is None:
         return
     path, declared, _ = found
-    verdict = _Start(tree, executor, done=False).signature(path, method.params, method.params_span)
-    start = _Start(tree, executor, done=isinstance(verdict, Leave))
+    arity = sum(max(1, len(param.names)) for param in method.params)
+    verdict = _Start(tree, executor, arity + 1).signature(path, method.params, method.params_span)
+    start = (
+        _Start(tree, executor, arity, done=True) if isinstance(verdict, Leave) else _Start(tree, executor, arity + 1)
+    )
     yield _test_func(tree, path, declared)
     yield finding(tree, path, method.span, verdict, "is given a test", "interface", "etcd-interface")
     own: list[tuple[str, Span]] = []
@@ -69,11 +72,15 @@ def _test_func(tree: Tree, path: str, decl: ast.TypeDecl) -> Finding:
 
 @record
 class _Start:
-    """`executor` is the package of the interface; `done` tells whether its ETCD is given a test already."""
+    """`executor` is the package of the interface, `arity` how many arguments ETCD takes with its test.
+
+    `done` tells whether the interface's ETCD is given a test already.
+    """
 
     tree: Tree
     executor: str
-    done: bool
+    arity: int
+    done: bool = False
 
     # --- signatures ---------------------------------------------------------------------------------
 
@@ -213,19 +220,15 @@ class _Start:
 
     def _configured(self, path: str, call: ast.Call) -> tuple[Change, ...] | Manual:
         """Return the edits that make the configuration a pointer; () where the call has its test already."""
-        tree = self.tree
-        config = next((arg for arg in call.args if self._is_config(path, arg)), None)
-        if config is None and (len(call.args) > 3 or any(is_nil(arg) for arg in call.args)):
+        if len(call.args) == self.arity:
             return ()
-        match config:
+        match next((arg for arg in call.args if self._is_config(path, arg)), None):
             case ast.Composite(span=span) | ast.Ident(span=span):
                 return (Edit(path, Span(span.start, span.start), b"&"),)
             case ast.Unary(op="*", span=span, x=x):
                 return (Edit(path, Span(span.start, x.span.start), b""),)
-            case ast.Unary(op="&") if len(call.args) > 3:
-                return ()
             case _:
-                line = tree.line_text(path, call.span.start)
+                line = self.tree.line_text(path, call.span.start)
                 return Manual(f"the configuration of etcd is not known: {line!r}", "pass a pointer to it, and a test")
 
     def _is_config(self, path: str, arg: ast.Expr) -> bool:

@@ -48,11 +48,15 @@ def find(tree: Tree) -> Iterator[Finding]:
         *_etcd_migration.of_tests(tree),
         *_etcd_client.of_client(tree),
     ]
-    uses = list(_uses(tree, found))
+    uses = tuple(_field_uses(tree))
+    found.extend(_use(tree, use) for use in uses if not any(_covers(each, use) for each in found))
     yield from found
-    yield from uses
     yield from _done(tree)
-    yield from _field(tree, [*found, *uses])
+    yield from _field(tree, found, uses)
+
+
+def _covers(found: Finding, use: Occurrence) -> bool:
+    return found.path == use.path and found.span.contains(use.span)
 
 
 def _parameter(tree: Tree) -> Iterator[Finding]:
@@ -67,28 +71,29 @@ def _parameter(tree: Tree) -> Iterator[Finding]:
         yield finding(tree, place.path, place.span, place.verdict, message, place.shape, anchor)
 
 
-def _uses(tree: Tree, found: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the uses of the field that are not part of another site."""
-    field = ast.FieldObject(package(tree, CONFIG), "ControlRuntime", FIELD)
+def _field_uses(tree: Tree) -> Iterator[Occurrence]:
+    """Yield the uses of the field in code, and of fields of that name whose owner is not known."""
     for path in tree.files_with(FIELD.encode()):
         for use in tree.occurrences(path, _FIELD):
-            known = use.object == field or (isinstance(use.object, ast.UnknownObject) and use.qualified != use.span)
-            if use.role == "declaration" or not known:
-                continue
-            if any(each.path == path and each.span.contains(use.span) for each in found):
-                continue
-            yield _use(tree, use, known=use.object == field)
+            is_member = isinstance(use.object, ast.UnknownObject) and use.qualified != use.span
+            if use.role != "declaration" and (use.object == _the_field(tree) or is_member):
+                yield use
 
 
-def _use(tree: Tree, use: Occurrence, *, known: bool) -> Finding:
+def _the_field(tree: Tree) -> ast.FieldObject:
+    return ast.FieldObject(package(tree, CONFIG), "ControlRuntime", FIELD)
+
+
+def _use(tree: Tree, use: Occurrence) -> Finding:
+    """Ask the executor in the place of a use that is not part of another site."""
     path = use.path
     title = tree.title_at(path, use.span.start)
     if tree.package_of(path) == package(tree, CONTROL) and title == BACKGROUND:
-        gone: Verdict = Leave(f"goes with {BACKGROUND}, which the step apiserver-ready removes")
+        gone = Leave(f"goes with {BACKGROUND}, which the step apiserver-ready removes")
         return finding(tree, path, use.qualified, gone, "goes with its function", use.role)
     asked = _shapes.ready_chan(tree, path, CHAN, use.qualified)
     line = tree.line_text(path, use.span.start)
-    if not known:
+    if use.object != _the_field(tree):
         verdict: Verdict = Manual(f"it is not known what {FIELD} is here: {line!r}", f"use the executor's {CHAN}")
     elif isinstance(asked, Manual):
         verdict = asked
@@ -111,9 +116,10 @@ def _done(tree: Tree) -> Iterator[Finding]:
                     )
 
 
-def _field(tree: Tree, found: Sequence[Finding]) -> Iterator[Finding]:
+def _field(tree: Tree, found: Sequence[Finding], uses: Sequence[Occurrence]) -> Iterator[Finding]:
     """Remove the field if nothing that uses it is left."""
-    left = next((each for each in found if isinstance(each.verdict, Manual)), None)
+    by_hand = [each for each in found if isinstance(each.verdict, Manual)]
+    left = next((use for use in uses if any(_covers(each, use) for each in by_hand)), None)
     for path, decl in tree.types(package(tree, CONFIG), "ControlRuntime"):
         if not isinstance(decl.type, ast.StructType):
             continue
