@@ -375,6 +375,72 @@ def test_a_changed_site_gets_its_own_verdict(path: str, function: str, old: str,
 
 
 @pytest.mark.parametrize(
+    ("path", "function", "old", "new", "words"),
+    [
+        pytest.param(
+            API,
+            "WaitForAPIServerReady",
+            '\t"github.com/sirupsen/logrus"\n\t"k8s.io/client-go/rest"\n)\n',
+            '\t"k8s.io/client-go/rest"\n)\n\nfunc logrus() {}\n',
+            "logrus cannot be named",
+            id="package-of-the-poll-taken",
+        ),
+        pytest.param(
+            API,
+            "WaitForAPIServerReady",
+            "client, err := newReadyzClient(file)",
+            'client, err := newReadyzClient("a")',
+            "does not load its kubeconfig",
+            id="no-kubeconfig-to-try",
+        ),
+        pytest.param(
+            AGENT,
+            "RunStandalone",
+            "<-ctx.Done()",
+            "errors := 1\n\t_ = errors\n\t<-ctx.Done()",
+            "github.com/pkg/errors cannot be named",
+            id="error-package-shadowed-in-the-agent",
+        ),
+        pytest.param(
+            AGENT,
+            "RunStandalone",
+            "func RunStandalone",
+            "func time() {}\n\nfunc RunStandalone",
+            "time cannot be named",
+            id="package-of-the-helper-taken",
+        ),
+        pytest.param(
+            EMBED,
+            "(*Embedded).Bootstrap",
+            "e.nodeConfig = nodeConfig",
+            "pkgerrors := 1\n\t_ = pkgerrors\n\te.nodeConfig = nodeConfig",
+            "github.com/pkg/errors cannot be named",
+            id="error-package-shadowed-in-bootstrap",
+        ),
+        pytest.param(
+            EMBED,
+            "(*Embedded).Bootstrap",
+            "e.nodeConfig = nodeConfig",
+            "util := 1\n\t_ = util\n\te.nodeConfig = nodeConfig",
+            "pkg/util cannot be named",
+            id="util-shadowed-in-bootstrap",
+        ),
+    ],
+)
+def test_a_name_that_is_taken_is_for_a_person(path: str, function: str, old: str, new: str, words: str) -> None:
+    (verdict,) = (
+        found.verdict
+        for found in find(mutated(path, old, new), CODEMOD)
+        if (found.path, found.function) == (path, function)
+        and not isinstance(found.verdict, Leave)
+        and found.shape in ("util", "limit", "start")
+    )
+    assert isinstance(verdict, Manual)
+    assert words in verdict.reason
+    assert verdict.instruction
+
+
+@pytest.mark.parametrize(
     ("path", "old"),
     [
         pytest.param(
@@ -427,6 +493,16 @@ def test_the_result_has_nothing_left_to_do_and_every_anchor_it_had() -> None:
 
     assert {found.anchor for found in find(after, CODEMOD)} == {found.anchor for found in find(tree, CODEMOD)}
     assert all(isinstance(found.verdict, Leave) for found in find(after, CODEMOD))
+
+
+def test_an_error_that_is_read_before_the_poll_keeps_the_poll_in_one_piece() -> None:
+    tree = mutated(API, "var last error\n", "var last error = err\n")
+    ran = run_codemod(tree, ALONE, load_templates())
+    (change,) = (change for change in ran.changes if change.path == API)
+
+    assert change.after is not None
+    assert b"err := WaitForAPIServerReady(ctx, file, timeout)" in change.after.data
+    assert b"pollReadyz" not in change.after.data
 
 
 def test_a_moved_function_is_found_where_it_is() -> None:

@@ -33,6 +33,7 @@ from refactor_tool.gosrc.tree import Tree
 from refactor_tool.gosrc.walk import walk
 from refactor_tool.model import Change, Edit, Finding, Fragment, Leave, Manual, NeedImport, Rewrite, Span, Verdict
 
+_CLIENT = "newReadyzClient"
 _PACKAGES = {"context": "context", "time": "time", "logrus": LOGRUS}
 #: The Go that has `atomic.Bool`.
 _ATOMIC_BOOL = (1, 19)
@@ -84,18 +85,22 @@ def _util_verdict(tree: Tree, path: str, decl: ast.FuncDecl) -> Verdict:
 
 def _cut(tree: Tree, path: str, decl: ast.FuncDecl) -> tuple[Change, ...] | Manual | None:
     """Cut the function where its client is made: what follows becomes `pollReadyz`. None where it is not made so."""
+    ctx, kubeconfig, timeout = (ident.name for param in decl.params for ident in param.names)
     match decl.body:
         case ast.Block(
             stmts=(
-                ast.Assign(lhs=(ast.Ident(name=client), ast.Ident(name=err)), op=":=", rhs=(ast.Call() as made,)),
+                ast.Assign(
+                    lhs=(ast.Ident(name=client), ast.Ident(name=err)),
+                    op=":=",
+                    rhs=(ast.Call(args=(ast.Ident(name=given),)) as made,),
+                ),
                 ast.If(span=failed),
                 *rest,
             )
-        ) if tree.calls(path, made) == ast.PackageObject(package(tree, UTIL), "newReadyzClient"):
+        ) if given == kubeconfig and tree.calls(path, made) == ast.PackageObject(package(tree, UTIL), _CLIENT):
             pass
         case _:
             return None
-    ctx, kubeconfig, timeout = (ident.name for param in decl.params for ident in param.names)
     assigned = next((lhs for lhs in map(_assigned, rest) if lhs is not None and lhs.name == err), None)
     if assigned is None or names_in(tree, path, Span(failed.end, decl.span.end), kubeconfig):
         return None

@@ -119,7 +119,7 @@ def _limited(tree: Tree, path: str, decl: ast.FuncDecl, blocks: Span, ctx: str, 
     """Wait before the function blocks, and add the helper with the time limit after it."""
     above = comment_above(tree, path, blocks)
     before = layout.insert_before_line(tree, path, blocks.start if above is None else above.start)
-    error = wrapped(tree, path, before, "err", MESSAGE)
+    error = wrapped(tree, path, blocks, "err", MESSAGE)
     if error is None:
         return cannot_name(PKG_ERRORS, f"the error with {MESSAGE!r} before it")
     params = {"ctx": ctx, "node": node, "unless": _reset_flag(tree, path, decl), "wrapped": error[0]}
