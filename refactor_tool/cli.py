@@ -250,6 +250,62 @@ def doctor(path: _DefaultPathArg = None, config: _ConfigOpt = None) -> None:
     raise typer.Exit(code)
 
 
+class TableFormat(StrEnum):
+    """How a table of branches is written."""
+
+    text = "text"
+    json = "json"
+    html = "html"
+
+
+class CompareFormat(StrEnum):
+    """How a comparison is written."""
+
+    text = "text"
+    json = "json"
+
+
+@app.command(epilog="Example: refactor-tool matrix ~/src/k3s --ref main --ref 'release-1.*' --out campaign")
+def matrix(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH...", help="Repositories; the current folder where none is named."),
+    ] = None,
+    ref: Annotated[
+        list[str] | None,
+        typer.Option("--ref", metavar="REF", help="A ref or a glob; may be given again. All branches."),
+    ] = None,
+    output: Annotated[TableFormat, typer.Option("--format", help="How to print the table.")] = TableFormat.text,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Make each branch's series, in a folder named after it.")
+    ] = None,
+    keep_going: _KeepOpt = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is in DIR.")] = False,
+    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="Processes to use; all processors.")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Run on this Dask cluster (extra: cluster).")
+    ] = None,
+) -> None:
+    """Show branches × sites of any number of repositories, and make the series of each branch."""
+    from refactor_tool.commands.matrix import Request, run
+
+    repositories = tuple(paths or [Path()])
+    request = Request(repositories, tuple(ref or ()), output.value, out, force, keep_going, jobs, scheduler)
+    raise typer.Exit(run(request))
+
+
+@app.command(epilog="Example: refactor-tool compare ~/src/k3s v1.32.2..release-1.32")
+def compare(
+    path: _PathArg,
+    revisions: Annotated[str, typer.Argument(metavar="REV..REV", help="Before and after somebody else's change.")],
+    output: Annotated[CompareFormat, typer.Option("--format", help="How to write the result.")] = CompareFormat.text,
+) -> None:
+    """Hold our series against a real range of commits: what is the same, what only one side has, which hazards."""
+    from refactor_tool.commands.compare import run
+
+    raise typer.Exit(run(path, revisions, as_json=output is CompareFormat.json))
+
+
 # --- helpers ----------------------------------------------------------------------------------------
 
 

@@ -10,19 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any, Literal
 
 from refactor_tool import __version__, engine
 from refactor_tool.codemods import SUITE
 from refactor_tool.gosrc.parse import ParseCache
-from refactor_tool.model import ExitCode, Finding, Leave, Manual, Plan, Rewrite, ToolError
+from refactor_tool.model import (
+    BranchRow,
+    Finding,
+    Leave,
+    Manual,
+    Plan,
+    Rewrite,
+    SiteCell,
+    SiteState,
+    ToolError,
+)
 from refactor_tool.record import record
 from refactor_tool.report.document import document, exit_code
 from refactor_tool.report.series import series
 from refactor_tool.world.templates import load_templates
 from refactor_tool.world.tree import read_each
-
-State = Literal["applied", "to do", "differs", "left", "missing"]
 
 
 @record
@@ -33,34 +40,6 @@ class Batch:
     refs: tuple[str, ...]
     plan: bool
     keep_going: bool = False
-
-
-@record
-class Cell:
-    """One expected site on one branch: what became of it, and where it is or why it is not."""
-
-    codemod: str
-    anchor: str
-    state: State
-    place: str
-    why: str
-
-
-@record
-class Row:
-    """One ref: its cells in the campaign's order, its document, its series, and the code it ends with.
-
-    `message` says why a ref could not be looked at; then there is nothing else.
-    """
-
-    repository: str
-    ref: str
-    code: ExitCode
-    message: str = ""
-    era: str = ""
-    cells: tuple[Cell, ...] = ()
-    document: dict[str, Any] | None = None
-    patches: tuple[tuple[str, bytes], ...] = ()
 
 
 def batches(
@@ -76,26 +55,26 @@ def batches(
     ]
 
 
-def run(work: Sequence[Batch], executor: Executor | None, done: Callable[[int, int], None]) -> list[Row]:
+def run(work: Sequence[Batch], executor: Executor | None, done: Callable[[int, int], None]) -> list[BranchRow]:
     """Return a row per ref in the order of `work`; `executor` None runs here. `done` hears of progress in refs."""
     total = sum(len(batch.refs) for batch in work)
     futures = [executor.submit(examine, batch) for batch in work] if executor is not None else []
     results = (future.result() for future in futures) if futures else (examine(batch) for batch in work)
-    rows: list[Row] = []
+    rows: list[BranchRow] = []
     for result in results:
         rows.extend(result)
         done(len(rows), total)
     return rows
 
 
-def examine(batch: Batch) -> list[Row]:
+def examine(batch: Batch) -> list[BranchRow]:
     """Return the rows of one batch. One ref that fails does not stop the others."""
     cache = ParseCache()
     sources = load_templates() if batch.plan else {}
     rows = []
     for ref, snapshot in read_each(Path(batch.repository), batch.refs):
         if isinstance(snapshot, ToolError):
-            rows.append(Row(batch.repository, ref, snapshot.code, snapshot.message))
+            rows.append(BranchRow(batch.repository, ref, snapshot.code, snapshot.message))
             continue
         try:
             if batch.plan:
@@ -103,12 +82,12 @@ def examine(batch: Batch) -> list[Row]:
             else:
                 result = engine.scan(snapshot, SUITE, cache=cache)
         except ToolError as error:
-            rows.append(Row(batch.repository, ref, error.code, error.message))
+            rows.append(BranchRow(batch.repository, ref, error.code, error.message))
             continue
         cache.keep({file.oid for file in snapshot.files.values()})
         patches = series(result, version=__version__) if result.steps else ()
         rows.append(
-            Row(
+            BranchRow(
                 batch.repository,
                 ref,
                 exit_code(result),
@@ -121,19 +100,19 @@ def examine(batch: Batch) -> list[Row]:
     return rows
 
 
-def _cells(plan: Plan) -> Iterable[Cell]:
+def _cells(plan: Plan) -> Iterable[SiteCell]:
     found = {(finding.id, finding.anchor): finding for finding in plan.findings if finding.anchor}
     for codemod in SUITE:
         for anchor in codemod.anchors:
             finding = found.get((codemod.id, anchor.name))
             if finding is not None:
                 place = f"{finding.path} {finding.function}".rstrip()
-                yield Cell(codemod.id, anchor.name, _state(finding), place, _why(finding))
+                yield SiteCell(codemod.id, anchor.name, _state(finding), place, _why(finding))
             elif not anchor.optional:
-                yield Cell(codemod.id, anchor.name, "missing", "", "no such site in this tree")
+                yield SiteCell(codemod.id, anchor.name, "missing", "", "no such site in this tree")
 
 
-def _state(finding: Finding) -> State:
+def _state(finding: Finding) -> SiteState:
     match finding.verdict:
         case Rewrite():
             return "to do"

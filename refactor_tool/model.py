@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from refactor_tool.record import record, replace
 
@@ -390,3 +390,36 @@ class Plan:
     done: tuple[str, ...] = ()
     pending: tuple[tuple[str, str], ...] = ()
     era: str = ""
+
+
+# --- many trees at once -------------------------------------------------------------------------------
+
+SiteState: TypeAlias = Literal["applied", "to do", "differs", "left", "missing"]
+
+
+@record
+class SiteCell:
+    """One expected site on one branch: what became of it, and where it is or why it is not."""
+
+    codemod: str
+    anchor: str
+    state: SiteState
+    place: str
+    why: str
+
+
+@record
+class BranchRow:
+    """One ref: its cells in the campaign's order, its document, its series, and the code it ends with.
+
+    `message` says why a ref could not be looked at; then there is nothing else.
+    """
+
+    repository: str
+    ref: str
+    code: ExitCode
+    message: str = ""
+    era: str = ""
+    cells: tuple[SiteCell, ...] = ()
+    document: dict[str, Any] | None = None
+    patches: tuple[tuple[str, bytes], ...] = ()

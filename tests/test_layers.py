@@ -58,10 +58,11 @@ ROOMS = {
     "config": Room.of("record model outcome"),
     "gate": Room.of("record model outcome report"),
     "report": Room.of("record root model edits outcome"),
-    "world": Room.of("record root model edits", impure=IMPURE),
+    "world": Room.of("record root model edits", packages="distributed", impure=IMPURE),
     "matrix": Room.of("record root model gosrc codemods engine report world", impure="concurrent pathlib"),
     "commands": Room.of(
-        "record root model outcome gosrc audit codemod codemods rules engine gate suppress baseline config report world",
+        "record root model outcome gosrc audit codemod codemods rule rules engine gate suppress baseline config report"
+        " world matrix compare",
         impure="pathlib sys",
     ),
     "cli": Room.of(
