@@ -11,11 +11,11 @@ import pytest
 
 #: Everything that changes a disk and that the tool calls.
 CALLS = ("open", "write", "fchmod", "fsync", "link", "replace", "rename", "mkdir", "unlink")
-#: What goes wrong, before the call has done its work or after.
-FAULTS: dict[str, Callable[[], BaseException]] = {
-    "disk full": lambda: OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "x"),
-    "interrupt": KeyboardInterrupt,
-}
+#: What goes wrong, and whether after the call has done its work or instead of it.
+FAULTS: tuple[tuple[str, Callable[[], BaseException], bool], ...] = (
+    ("disk full at", lambda: OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "x"), False),
+    ("interrupt after", KeyboardInterrupt, True),
+)
 
 
 def each_fault(
@@ -30,24 +30,23 @@ def each_fault(
     time there is no fault left, and `act` must succeed.
     """
     for at in range(1000):
-        for late in (False, True):
-            for name, fault in FAULTS.items():
-                what = f"{name} {'after' if late else 'at'} call {at}"
-                with _failing(monkeypatch, at, fault, late) as fired:
-                    try:
-                        act()
-                    except (KeyboardInterrupt, Exception):
-                        failed = True
-                    else:
-                        failed = False
-                if not fired:
-                    assert not failed
-                    return at
-                if failed:
-                    check(what)
+        for name, fault, late in FAULTS:
+            what = f"{name} call {at}"
+            with _failing(monkeypatch, at, fault, late) as fired:
+                try:
+                    act()
+                except (KeyboardInterrupt, Exception):
+                    failed = True
                 else:
-                    assert survived is not None, f"{what}: nobody noticed"
-                    survived()
+                    failed = False
+            if not fired:
+                assert not failed
+                return at
+            if failed:
+                check(what)
+            else:
+                assert survived is not None, f"{what}: nobody noticed"
+                survived()
     raise AssertionError("no end of calls")
 
 

@@ -272,3 +272,29 @@ def test_failure_tells_what_git_said(tmp_path: Path) -> None:
         git.run("ls-tree", "nothing")
     assert "it gave no reason" in git.failure("", "x").message
     assert "warning: odd" in git.failure("warning: odd\n", "x").message
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param("exec 0<&-; echo 'fatal: no strength' >&2; sleep 0.5; exit 1", id="hangs up before it is asked"),
+        pytest.param("read -r _; echo 'fatal: no strength' >&2; exit 1", id="dies when asked"),
+        pytest.param(f"read -r _; echo '{'0' * 40} blob 100'; echo 'fatal: no strength' >&2", id="dies in its answer"),
+    ],
+)
+def test_git_that_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    repo = new_repo(tmp_path / "r")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/git").write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "bin/git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    assert failure(repo.path, "HEAD").message == f"{repo.path}: git cat-file failed: no strength"
+
+
+def test_bare_repository_that_git_is_told_to_refuse_says_so(tmp_path: Path) -> None:
+    repo = new_repo(tmp_path / "r")
+    error = Git.at(locate(repo.path)).failure(
+        "fatal: cannot use bare repository '/x' (safe.bareRepository is 'explicit')\n", "cat-file"
+    )
+    assert "refuse bare repositories" in error.message
+    assert error.hint.endswith("git config --global safe.bareRepository all")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from refactor_tool.model import (
     Unparsable,
     UsageError,
 )
-from refactor_tool.world import objects
+from refactor_tool.world import disk, objects
+from refactor_tool.world.disk import Disk
 from refactor_tool.world.tree import read_each, read_many, read_ref, read_tree
 from tests.repo import Repo
 from tests.trees import BASE, GO_MOD, fingerprint, new_repo
@@ -160,6 +162,35 @@ def test_nothing_is_read_through_a_folder_that_became_a_link(tmp_path: Path) -> 
     snapshot = read_tree(repo.path)
     assert sorted(snapshot.files) == ["go.mod", "main.go"]
     assert reasons(snapshot) == {"pkg/a": "a symbolic link that leaves the tree"}
+
+
+def test_tracked_file_that_became_something_else(tmp_path: Path) -> None:
+    repo = new_repo(tmp_path / "r")
+    for name in ("main.go", "pkg/a/a.go", "pkg/a/tool.go"):
+        (repo.path / name).unlink()
+    (repo.path / "main.go").symlink_to("go.mod")
+    (repo.path / "pkg/a/a.go").mkdir()
+    with socket.socket(socket.AF_UNIX) as server:
+        here = os.getcwd()
+        os.chdir(repo.path / "pkg/a")  # the path of a socket must be short
+        try:
+            server.bind("tool.go")
+        finally:
+            os.chdir(here)
+    (repo.path / "more.go").write_bytes(b"package more\n")
+    snapshot = read_tree(repo.path)
+    assert list(snapshot.files) == ["go.mod", "more.go"]
+    wanted = {"main.go": "a symbolic link", "pkg/a/tool.go": "a device, a pipe or a socket"}
+    assert reasons(snapshot) == wanted
+
+
+def test_file_that_comes_in_pieces_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repo = new_repo(tmp_path / "r")
+    real = os.read
+    with monkeypatch.context() as patch:
+        patch.setattr(disk.os, "read", lambda handle, size: real(handle, min(size, 7)))
+        found = Disk(repo.path).read("main.go")
+    assert found == (BASE["main.go"].data, "100644")
 
 
 @pytest.mark.parametrize("tracked", [True, False], ids=["in a work tree", "in a plain folder"])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
 from refactor_tool.model import Plan, UsageError
+from refactor_tool.record import record
 from refactor_tool.world import branch as branches
 from refactor_tool.world import worktree as worktrees
 from refactor_tool.world.git import Git
@@ -16,7 +16,7 @@ from refactor_tool.world.place import locate
 from refactor_tool.world.transaction import unbroken
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Applied:
     """What was done: the commits in order or the files written, and a line that says so."""
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from refactor_tool.model import Conflict, FileChange, Plan, UsageError
+from refactor_tool.record import record
 from refactor_tool.world.git import Git
 from refactor_tool.world.guard import refuse_dirty, refuse_moved
 from refactor_tool.world.journal import BranchMade
@@ -20,7 +20,7 @@ from refactor_tool.world.text import shell_line
 from refactor_tool.world.tree import list_commit
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Commits:
     """Commits nothing refers to yet: the ref that is to be made, their ids in order, and the one they start from."""
 

@@ -9,10 +9,10 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from refactor_tool.model import Unparsable
+from refactor_tool.record import record
 from refactor_tool.world.git import Git
 from refactor_tool.world.objects import FOLDER, LINK, SUBMODULE, Entry, is_source
 
@@ -20,7 +20,7 @@ from refactor_tool.world.objects import FOLDER, LINK, SUBMODULE, Entry, is_sourc
 SPECIAL = "special"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Listed:
     """A path of a work tree; `oid` is "" where git does not track it, `sparse` where a sparse checkout hides it."""
 

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from refactor_tool.model import EnvironmentFailure, UsageError
+from refactor_tool.record import record
 from refactor_tool.world.place import Place, git_dir
 
 if TYPE_CHECKING:
     import subprocess
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reply:
     """What a git command answered."""
 
@@ -30,7 +30,7 @@ class Reply:
     err: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Git:
     """Run git in the repository at `root`; `foreign` where it belongs to somebody else."""
 

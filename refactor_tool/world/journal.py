@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeAlias, assert_never
 
 from refactor_tool.model import Conflict, EnvironmentFailure
+from refactor_tool.record import record
 from refactor_tool.world.git import Git
 from refactor_tool.world.text import shell_line
 from refactor_tool.world.transaction import Write, replace_files
@@ -23,7 +23,7 @@ _NAME, _LOCK = "undo.json", "undo.lock"
 _SCHEMA = "refactor-tool-undo/1"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BranchMade:
     """A branch that was made: full ref name, the commit it was left at, the one it starts from."""
 
@@ -32,7 +32,7 @@ class BranchMade:
     base: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Replaced:
     """A file that was written: the bytes it had, and the blob id of what it got; None where it was not there."""
 
@@ -42,7 +42,7 @@ class Replaced:
     was_executable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TreeChanged:
     """A work tree that was written to: its top, its files, and the folders that had to be made, outermost first."""
 

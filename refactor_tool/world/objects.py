@@ -6,11 +6,11 @@ Trees are walked here instead of by `git ls-tree`, so that refs share every subt
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from refactor_tool.model import EnvironmentFailure
+from refactor_tool.record import record
 from refactor_tool.world.git import Git, check_ref
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ FOLDER, LINK, SUBMODULE = "40000", "120000", "160000"
 UNSAFE = "unsafe"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Commit:
     """A commit's id, its tree's id, and when it was committed, in unix seconds."""
 
@@ -30,7 +30,7 @@ class Commit:
     committed_at: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Entry:
     """What a tree or the index holds at a path: git mode without leading zeros, and object id."""
 

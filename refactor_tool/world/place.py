@@ -7,14 +7,14 @@ The caller's `GIT_DIR` and `GIT_WORK_TREE` count only where no PATH was given; `
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from refactor_tool.model import EnvironmentFailure, UsageError
+from refactor_tool.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """A resolved PATH.
 

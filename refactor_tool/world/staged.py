@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from refactor_tool.model import Conflict, File, Skipped, Snapshot, UsageError
+from refactor_tool.model import Conflict, Snapshot, UsageError
 from refactor_tool.world.aside import index_environment
 from refactor_tool.world.disk import Listed
 from refactor_tool.world.git import Git
-from refactor_tool.world.objects import LINK, Entry, Objects
+from refactor_tool.world.objects import Entry, Objects
 from refactor_tool.world.place import locate
 from refactor_tool.world.text import first_names, shell_line
-from refactor_tool.world.tree import _reason, _relevant, _snapshot, tracked_prefix
+from refactor_tool.world.tree import from_objects, relevant, tracked_prefix
 
 
 def read_staged(path: Path | None = None) -> Snapshot:
@@ -26,18 +26,9 @@ def read_staged(path: Path | None = None) -> Snapshot:
     git = Git.at(place)
     listing = _index(git)
     prefix = tracked_prefix(listing, place) or ""
-    below = {name: listed.entry for name, listed in _relevant(listing, prefix).items()}
-    files, skipped = {}, []
+    below = {name: listed.entry for name, listed in relevant(listing, prefix).items()}
     with Objects(git) as objects:
-        wanted = (entry.oid for entry in below.values() if entry.is_file or entry.mode == LINK)
-        data = dict(objects.blobs(dict.fromkeys(wanted)))
-        for name, entry in below.items():
-            if entry.is_file:
-                files[name] = File(data[entry.oid], entry.oid, entry.mode)
-            else:
-                target = data[entry.oid].decode("utf-8", "surrogateescape") if entry.mode == LINK else None
-                skipped.append(Skipped(name, _reason(name, entry.mode, target)))
-    return _snapshot(place, files, skipped, "tree", "staged", None)
+        return from_objects(objects, place, below, {}, "tree", "staged", None)
 
 
 def _index(git: Git) -> list[Listed]:

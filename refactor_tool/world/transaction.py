@@ -10,13 +10,13 @@ import errno
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from refactor_tool.model import Conflict, EnvironmentFailure
+from refactor_tool.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Write:
     """What a file is to hold. It keeps the mode of the file it replaces, but for what `executable` says unless None."""
 
@@ -59,7 +59,7 @@ def replace_files_within(stop_if_asked: Callable[[], None], root: Path, changes:
     moves.forget()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Staged:
     target: Path
     new: Path | None

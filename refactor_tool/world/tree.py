@@ -110,6 +110,22 @@ def _module_prefix(paths: Iterable[str], below: str) -> str:
 def _ref(objects: Objects, place: Place, ref: str, known: Mapping[tuple[str, str], File]) -> Snapshot:
     commit = objects.commit(ref)
     _, below = list_commit(objects, commit, place)
+    return from_objects(objects, place, below, known, "ref", ref, commit)
+
+
+def from_objects(
+    objects: Objects,
+    place: Place,
+    below: Mapping[str, Entry],
+    known: Mapping[tuple[str, str], File],
+    source: Literal["ref", "tree"],
+    label: str,
+    commit: Commit | None,
+) -> Snapshot:
+    """Return the snapshot of entries of a tree or of the index, by their paths in it.
+
+    Files that `known` has, by id and mode, are not read again.
+    """
     unknown = (entry.oid for entry in below.values() if entry.is_file and (entry.oid, entry.mode) not in known)
     links = (entry.oid for entry in below.values() if entry.mode == LINK)
     data = dict(objects.blobs(dict.fromkeys((*unknown, *links))))
@@ -120,14 +136,14 @@ def _ref(objects: Objects, place: Place, ref: str, known: Mapping[tuple[str, str
         else:
             target = data[entry.oid].decode("utf-8", "surrogateescape") if entry.mode == LINK else None
             skipped.append(Skipped(path, _reason(path, entry.mode, target)))
-    return _snapshot(place, files, skipped, "ref", ref, commit)
+    return _snapshot(place, files, skipped, source, label, commit)
 
 
 # --- from the disk ------------------------------------------------------------------------------------
 
 
 def _work_tree(git: Git, listing: Sequence[Listed], place: Place, prefix: str) -> Snapshot:
-    files, skipped, hidden = _from_disk(Disk(git.root / prefix), _relevant(listing, prefix))
+    files, skipped, hidden = _from_disk(Disk(git.root / prefix), relevant(listing, prefix))
     with Objects(git) as objects:
         data = dict(objects.blobs(dict.fromkeys(entry.oid for entry in hidden.values())))
         files |= {path: File(data[entry.oid], entry.oid, entry.mode) for path, entry in hidden.items()}
@@ -137,7 +153,7 @@ def _work_tree(git: Git, listing: Sequence[Listed], place: Place, prefix: str) -
     return _snapshot(place, files, skipped, "tree", prefix.rstrip("/") or ".", commit)
 
 
-def _relevant(listing: Iterable[Listed], prefix: str) -> dict[str, Listed]:
+def relevant(listing: Iterable[Listed], prefix: str) -> dict[str, Listed]:
     """Return what matters below `prefix`, by the path relative to it; all of a `vendor` folder is one entry."""
     found = {}
     for listed in listing:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from refactor_tool.model import Conflict, EnvironmentFailure, File, FileChange, Plan, UsageError, blob_id
+from refactor_tool.record import record
 from refactor_tool.world.disk import Disk, list_worktree
 from refactor_tool.world.git import Git
 from refactor_tool.world.guard import refuse_dirty, refuse_moved
@@ -19,7 +19,7 @@ from refactor_tool.world.transaction import Write, replace_files, replace_files_
 from refactor_tool.world.tree import read_tree, tracked_prefix
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Change:
     """What is to be written, by path below the top of the work tree, and what takes it back."""
 
