@@ -116,14 +116,19 @@ def _packages(tree: Tree, path: str, interface: ast.InterfaceType) -> dict[str, 
                         wanted.add(imported)
                     case _:
                         pass
-    aliases = {spec.path: spec.local for spec in tree.file(path).imports}
-    return {name: _clause(tree, name) or aliases.get(name, name.rpartition("/")[2]) for name in wanted}
+    written = {spec.path: spec.local for spec in tree.file(path).imports if not _is_standard(spec.path)}
+    return {name: _clause(tree, name) or written.get(name, name.rpartition("/")[2]) for name in wanted}
+
+
+def _is_standard(imported: str) -> bool:
+    """Tell whether a package is of the standard library, whose names are the last part of their paths."""
+    return "." not in imported.split("/", 1)[0]
 
 
 def _clause(tree: Tree, imported: str) -> str:
     """Return the name that an in-tree package gives itself, "" for others."""
     sources = (path for path in tree.package_files(imported) if not path.endswith("_test.go"))
-    return next((tree.file(path).package for path in sources), "")
+    return next((tree.package_clause(path) for path in sources), "")
 
 
 @record
@@ -141,7 +146,7 @@ class _Types:
     def import_lines(self) -> Iterator[str]:
         """Yield the lines of the import declaration, the standard library first."""
         aliases = {spec.path: spec.name for spec in self.tree.file(self.path).imports}
-        standard = sorted(name for name in self.locals if "." not in name.split("/", 1)[0])
+        standard = sorted(filter(_is_standard, self.locals))
         yield from (f'"{name}"' for name in standard)
         yield ""
         for name in sorted(self.locals.keys() - set(standard)):

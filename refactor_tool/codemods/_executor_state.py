@@ -11,6 +11,7 @@ from typing import TypeAlias, assert_never
 
 from refactor_tool.codemod import Template
 from refactor_tool.codemods._k3s import CONFIG, CRI, EXECUTOR, UTIL, package, site
+from refactor_tool.codemods._one_liners import OneLiner, lines_beside, one_liners
 from refactor_tool.codemods._shapes import cannot_name, needs, receiver, receiver_name
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree, TypeRef
@@ -275,6 +276,8 @@ def _reporting(executor: Executor, path: str, method: ast.FuncDecl) -> Rewrite |
     own = receiver(tree, path, method, method.body.span if method.body is not None else method.span)
     if isinstance(own, Manual):
         return own
+    if method.body is not None and "\n" not in tree.text(path, method.body.span):
+        return _reporting_in_one_line(executor, path, method)
     changes: list[Change] = [*own[1]]
     guarded = {stmt.span for node in walk(method) if isinstance(node, ast.If) for stmt in _passes_on(tree, path, node)}
     for stmt in _own_statements(method):
@@ -284,13 +287,48 @@ def _reporting(executor: Executor, path: str, method: ast.FuncDecl) -> Rewrite |
                 changes += (Edit(path, start, f"{own[0]}.{SIGNAL}.CloseIfNil(".encode()), Edit(path, end, b")"))
             case ast.Return(values=()):
                 return Manual(f"{method.title} has a return without its value", instruction)
-            case ast.OtherStmt() if "return" in tree.text(path, stmt.span):
-                return Manual(f"{method.title} has a statement of a form that is not known", instruction)
             case _:
                 pass
-    if method.name == "Containerd" and method.doc is None and executor.is_embedded:
-        changes.append(Edit(path, layout.insert_before_line(tree, path, method.span.start), CONTAINERD_DOC.filled({})))
-    return Rewrite(tuple(changes))
+    return Rewrite((*changes, *_containerd_doc(executor, path, method)))
+
+
+def _one_liner(executor: Executor, path: str, method: ast.FuncDecl) -> tuple[tuple[Change, ...], str] | Manual:
+    """Return the new body of a start method `{ return x }`, and the changes that name its receiver."""
+    tree = executor.tree
+    instruction = f"let it close {SIGNAL} where it returns nil"
+    body = tree.function(path, method).body
+    own = receiver(tree, path, method, method.span if body is None else body.span)
+    if isinstance(own, Manual):
+        return own
+    match body:
+        case ast.Block(stmts=(ast.Return(values=(value,)),)) if not tree.comments_in(path, body.span):
+            return own[1], f"{{ return {own[0]}.{SIGNAL}.CloseIfNil({tree.text(path, value.span)}) }}"
+        case _:
+            return Manual(f"{method.title} has more than a return on its line", instruction)
+
+
+def _reporting_in_one_line(executor: Executor, path: str, method: ast.FuncDecl) -> Rewrite | Manual:
+    """Do the same for a method on one line, with the functions on the lines beside it: to gofmt these are columns."""
+    tree = executor.tree
+    changes: list[Change] = []
+    laid_out: list[OneLiner] = []
+    for decl in lines_beside(tree, path, method):
+        is_start = decl.receiver_type == executor.type and decl.name in STARTS
+        new = _one_liner(executor, path, decl) if is_start else ((), None)
+        if isinstance(new, Manual):
+            return new
+        changes += new[0]
+        grown = sum(len(edit.text) for edit in new[0] if isinstance(edit, Edit) and isinstance(edit.text, bytes))
+        laid_out.append(OneLiner(decl, grown, new[1]))
+    changes += one_liners(tree, path, laid_out)
+    return Rewrite((*changes, *_containerd_doc(executor, path, method)))
+
+
+def _containerd_doc(executor: Executor, path: str, method: ast.FuncDecl) -> tuple[Change, ...]:
+    """Say of k3s' own `Containerd` what its success means, as the comment in the agent did."""
+    if method.name != "Containerd" or method.doc is not None or not executor.is_embedded:
+        return ()
+    return (Edit(path, layout.insert_before_line(executor.tree, path, method.span.start), CONTAINERD_DOC.filled({})),)
 
 
 def _own_statements(node: Node) -> Iterator[Node]:

@@ -159,8 +159,8 @@ def receiver(tree: Tree, path: str, decl: ast.FuncDecl, place: Span) -> tuple[st
     if decl.receiver is None:
         raise ValueError(f"{decl.title} is no method")
     by_hand = "name the receiver so that it can be used there"
-    if decl.receiver.names:
-        own = decl.receiver.names[0]
+    own = decl.receiver.names[0] if decl.receiver.names else None
+    if own is not None and own.name != "_":
         found = tree.object_of_name(path, place.start, own.name)
         if isinstance(found, ast.LocalObject) and found.at == own.span:
             return own.name, ()
@@ -168,6 +168,8 @@ def receiver(tree: Tree, path: str, decl: ast.FuncDecl, place: Span) -> tuple[st
     wanted = receiver_name(tree, tree.package_of(path), decl.receiver_type)
     if names_in(tree, path, decl.span, wanted):
         return Manual(f"{decl.title} needs a receiver, and {wanted} is taken", by_hand)
+    if own is not None:
+        return wanted, (Edit(path, own.span, wanted.encode()),)
     at = decl.receiver.type.span.start
     return wanted, (Edit(path, Span(at, at), f"{wanted} ".encode()),)
 
@@ -175,7 +177,8 @@ def receiver(tree: Tree, path: str, decl: ast.FuncDecl, place: Span) -> tuple[st
 def receiver_name(tree: Tree, owner: str, type_name: str) -> str:
     """Return what the methods of a type call their receiver."""
     used = (method.receiver for _, method in tree.methods(owner, type_name))
-    return next((known.names[0].name for known in used if known is not None and known.names), "e")
+    names = (known.names[0].name for known in used if known is not None and known.names)
+    return next((name for name in names if name != "_"), "e")
 
 
 def wait_ready(

@@ -6,7 +6,7 @@ implements it. Nothing waits for the channels yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from refactor_tool.codemod import Anchor, Codemod, Template
 from refactor_tool.codemods._executor_mock import derive
@@ -52,10 +52,10 @@ def find(tree: Tree) -> Iterator[Finding]:
     forwarders = tree.forwarders(package(tree, EXECUTOR), "Executor")
     variable = _variable(tree, forwarders)
     yield from _interface(tree, path, decl, interface)
-    lacks = set(METHODS) - {method.name for method in interface.methods}
-    if lacks or any(isinstance(executor, Executor) and executor.lacking for executor in known):
+    has = {method.name for method in interface.methods}
+    if not has.issuperset(METHODS) or any(isinstance(executor, Executor) and executor.lacking for executor in known):
         yield from _signal(tree, path, decl, _tests(tree, variable, known))
-    yield from _forwarders(tree, forwarders, variable)
+    yield from _forwarders(tree, forwarders, variable, has)
     yield from executor_findings(tree, known)
 
 
@@ -198,25 +198,28 @@ def _variable(tree: Tree, forwarders: Sequence[tuple[str, ast.FuncDecl]]) -> str
     names = set()
     for path, decl in forwarders:
         match tree.function(path, decl).body:
-            case ast.Block(stmts=(ast.Return(values=(ast.Call(fun=ast.Selector(x=ast.Ident(name=name))),)),)):
+            case ast.Block(stmts=(ast.Return(values=(ast.Call(fun=ast.Selector(x=ast.Ident(name=name))),)),)) if (
+                name not in ("ctx", "config")  # as the parameters of new forwarders are called
+            ):
                 names.add(name)
             case _:
                 names.add("")
     return names.pop() if len(names) == 1 else ""
 
 
-def _forwarders(tree: Tree, forwarders: Sequence[tuple[str, ast.FuncDecl]], variable: str) -> Iterator[Finding]:
-    by_name = {decl.name: (path, decl) for path, decl in forwarders}
-    missing = [name for name in METHODS if name not in by_name]
-    for name in METHODS:
-        if name in by_name:
-            path, decl = by_name[name]
-            done = Leave("the function is there already", done=True)
-            yield _method_site(tree, path, decl.span, done, f"keep {name}", name, "forwarder")
-    if not forwarders:
+def _forwarders(
+    tree: Tree, forwarders: Sequence[tuple[str, ast.FuncDecl]], variable: str, has: Container[str]
+) -> Iterator[Finding]:
+    """Yield the package's functions; one that is there for a method that the interface has is one of them."""
+    present = [found for name in METHODS if name in has for found in tree.functions(package(tree, EXECUTOR), name)]
+    for path, decl in present:
+        done = Leave("the function is there already", done=True)
+        yield _method_site(tree, path, decl.span, done, f"keep {decl.name}", decl.name, "forwarder")
+    missing = [name for name in METHODS if not any(decl.name == name for _, decl in present)]
+    path, last = max((*forwarders, *present), key=lambda found: (found[0], found[1].span), default=("", None))
+    if last is None:
         return
-    path, last = max(forwarders, key=lambda found: (found[0], found[1].span))
-    verdict: Verdict = Leave("the executor's functions ask for its readiness channels already", done=True)
+    verdict: Verdict = Leave("the package has functions for the readiness channels already", done=True)
     if missing:
         verdict = _with_forwarders(tree, path, last, variable, missing)
     message = f"let the package have {', '.join(missing or METHODS)}"

@@ -49,7 +49,7 @@ DOC = Template(f"{ID}/doc.go.j2", ("has_doc",))
 CONSTANTS = Template(f"{ID}/constants.go.j2", ("interval", "time"))
 POLL = Template(
     f"{ID}/wait.go.j2",
-    ("context", "is_new_poll", "ctx", "fmt", "kubeconfig", "logrus", "poll", "rest", "timeout", "verb", "wait"),
+    ("context", "is_new_poll", "ctx", "fmt", "kubeconfig", "logrus", "poll", "rest", "time", "timeout", "verb", "wait"),
 )
 RETURN = Template(f"{ID}/return.go.j2", ("error",))
 REQUEST_TIMEOUT = Template(f"{ID}/request_timeout.go.j2", ("config",))
