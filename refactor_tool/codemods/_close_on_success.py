@@ -79,6 +79,7 @@ def _is_success(nodes: tuple[Node, ...]) -> bool:
                         then=ast.Block(stmts=(*_, ast.Branch(keyword="continue"))),
                         else_=None,
                     ),
+                    *_,
                     ast.Return(values=()) as last,
                 ),
             ),

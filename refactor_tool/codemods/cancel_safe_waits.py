@@ -8,7 +8,7 @@ shutdown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from refactor_tool.codemod import Anchor, Codemod, Template
@@ -17,7 +17,7 @@ from refactor_tool.codemods._close_on_success import CLOSE, CLOSE_AT_END, close_
 from refactor_tool.codemods._k3s import CONFIG, CONTROL, EXECUTOR, TUNNEL, UTIL, package, relocated, site
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree
-from refactor_tool.gosrc.walk import functions_at, trail
+from refactor_tool.gosrc.walk import functions_at, trail, walk
 from refactor_tool.model import Change, Channel, Edit, Finding, Leave, Manual, NeedImport, Rewrite, Span, Verdict
 from refactor_tool.record import replace
 
@@ -40,7 +40,8 @@ FATAL = {"WaitForRBACReady": "tunnel-rbac", "waitForUntaintedNode": "untainted-n
 
 _ENDED = Template(f"{ID}/ended.go.j2", ("ctx", "exit"))
 _TEST = Template(f"{ID}/embed_test.go.j2", ("config",))
-_LOCAL = re.compile(rb"\b\w*[rR]eady\b")
+LOCAL = rb"\w*[rR]eady"
+_LOCAL = re.compile(rb"\b" + LOCAL + rb"\b")
 _ASKED = re.compile(rb"\b\w+ReadyChan\b")
 _OLD = re.compile(rb"\b" + OLD_NAME.encode() + rb"\b")
 _FATAL = re.compile(rb"\b(?:" + "|".join(FATAL).encode() + rb")\b")
@@ -51,7 +52,7 @@ def find(tree: Tree) -> Iterator[Finding]:
     kept = Leave("the hand-made change keeps it: its waits end where the process does", done=True)
     hand_made = _is_hand_made(tree)
     closes = relocated(_closes(tree), CLOSES, ("close",))
-    for each in (*_receives(tree), *_renames(tree), *closes, *_fatals(tree)):
+    for each in (*_receives(tree, closes), *_renames(tree), *closes, *_fatals(tree)):
         match each.verdict:
             case Rewrite() | Manual() if hand_made:
                 yield replace(each, verdict=kept)
@@ -81,30 +82,42 @@ def _finding(
 # --- bare receives ----------------------------------------------------------------------------------
 
 
-def _receives(tree: Tree) -> Iterator[Finding]:
+def _receives(tree: Tree, closes: Sequence[Finding]) -> Iterator[Finding]:
     """Yield the bare receives from a channel that is handed on or asked for, and the waits that are right already."""
+    message = "end the wait with the context"
     for path, decl in _waiting_functions(tree):
         anchor = RECEIVES.get(decl.name, "")
-        for use in _uses(tree, path, decl, _LOCAL):
+        for use in _channels(tree, path, decl):
             receive = _bare_receive(tree, use)
-            if not isinstance(use.object, ast.LocalObject) or not _is_channel(tree, use):
-                continue
             if receive is not None:
                 ready = _new_name(tree, use) or use.name
-                yield _receive(tree, use, receive, ready, anchor, _tests(tree, path, decl))
+                yield _receive(tree, use, receive, ready, anchor, closes, _tests(tree, path, decl))
+            elif use.role == "receive":
+                line = tree.line_text(path, use.span.start)
+                odd = Manual(f"{line!r} does more than wait", f"select on {use.name} and the end of the context")
+                yield _finding(tree, path, use.span, odd, message, "receive", anchor)
             elif use.role == "argument" and _is_wait_ready(tree, use):
                 done = Leave("the wait ends with the context already", done=True)
-                yield _finding(tree, path, use.span, done, "end the wait with the context", "receive", anchor)
+                yield _finding(tree, path, use.span, done, message, "receive", anchor)
     for path in tree.files_with(b"ReadyChan()"):
         for use in tree.occurrences(path, _ASKED) if not _is_test(path) else ():
             receive, call = _bare_receive(tree, use), tree.call_at(path, use.qualified) if use.role == "call" else None
             if receive is not None and call is not None:
-                yield _receive(tree, use, receive, tree.text(path, call.span), "", ())
+                yield _receive(tree, use, receive, tree.text(path, call.span), "", closes)
 
 
-def _receive(tree: Tree, use: Occurrence, receive: Span, ready: str, anchor: str, tests: tuple[Change, ...]) -> Finding:
+def _receive(
+    tree: Tree,
+    use: Occurrence,
+    receive: Span,
+    ready: str,
+    anchor: str,
+    closes: Sequence[Finding],
+    tests: tuple[Change, ...] = (),
+) -> Finding:
+    """Judge a bare receive; a deferred close of its function is no obstacle where it goes as well."""
     goes = any(
-        isinstance(close.verdict, Rewrite) and _same_function(tree, close, use.path, receive) for close in _closes(tree)
+        isinstance(close.verdict, Rewrite) and _same_function(tree, close, use.path, receive) for close in closes
     )
     verdict = _shapes.wait_ready(tree, use.path, receive, ready, tests, close_goes=goes)
     return _finding(tree, use.path, receive, verdict, "end the wait with the context", "receive", anchor)
@@ -128,14 +141,18 @@ def _is_test(path: str) -> bool:
     return path.endswith("_test.go") or path.startswith("tests/")
 
 
-def _uses(tree: Tree, path: str, decl: ast.FuncDecl, pattern: re.Pattern[bytes]) -> tuple[Occurrence, ...]:
+def _channels(tree: Tree, path: str, decl: ast.FuncDecl) -> Iterator[Occurrence]:
+    """Yield where a function names a channel that carries nothing: any that it is given, and locals called ready."""
     outside = (Span(0, decl.span.start), Span(decl.span.end, len(tree.data(path))))
-    return tree.occurrences(path, pattern, outside)
-
-
-def _is_channel(tree: Tree, use: Occurrence) -> bool:
-    found = tree.type_of_name(use.path, use.span.start, use.name)
-    return found is not None and isinstance(found.expr, ast.ChanType)
+    given = [
+        ident.name.encode() for param in decl.params if isinstance(param.type, ast.ChanType) for ident in param.names
+    ]
+    names = re.compile(rb"\b(?:" + b"|".join([LOCAL, *given]) + rb")\b")
+    for use in tree.occurrences(path, names, outside):
+        if isinstance(use.object, ast.LocalObject):
+            found = tree.type_of_name(path, use.span.start, use.name)
+            if found is not None and isinstance(found.expr, ast.ChanType):
+                yield use
 
 
 def _bare_receive(tree: Tree, use: Occurrence) -> Span | None:
@@ -238,9 +255,16 @@ def _closes(tree: Tree) -> Iterator[Finding]:
             verdict: Verdict = Leave("closed where it has succeeded already", done=True)
             if use.role == "defer-close":
                 verdict = close_on_success(tree, path, use.span)
-            yield _finding(
-                tree, path, use.span, verdict, f"close {use.name} only where it has succeeded", "close", anchor
-            )
+            elif _is_deferred(tree, use):
+                line = tree.line_text(path, use.span.start)
+                verdict = Manual(f"{line!r} closes {use.name} whatever happens", "close it where it has succeeded")
+            message = f"close {use.name} only where it has succeeded"
+            yield _finding(tree, path, use.span, verdict, message, "close", anchor)
+
+
+def _is_deferred(tree: Tree, use: Occurrence) -> bool:
+    decl = _shapes.body_at(tree, use.path, use.span)
+    return decl is not None and any(isinstance(node, ast.Defer) for node in trail(decl, use.span))
 
 
 # --- fatal waits ------------------------------------------------------------------------------------
@@ -263,29 +287,28 @@ def _fatals(tree: Tree) -> Iterator[Finding]:
 
 
 def _fatal_guard(tree: Tree, use: Occurrence) -> ast.If | None:
-    """Return the `if err != nil` of a call, in it or after it, that is fatal in the end."""
+    """Return the `if` that tests the error of a call, in it or after it, and is fatal in the end."""
     path = use.path
     decl = _shapes.whole_function(tree, path, use.span)
-    nodes = trail(decl, use.span) if decl is not None else ()
-    for parent, node in pairwise(nodes):
+    for parent, node in pairwise(trail(decl, use.span) if decl is not None else ()):
         match node:
             case ast.If(init=ast.Assign() as init) if init.span.contains(use.span):
                 return node if _is_fatal(tree, path, node) else None
-            case ast.Assign() if isinstance(parent, ast.Block):
-                after = parent.stmts[parent.stmts.index(node) + 1 :][:1]
-                return after[0] if after and isinstance(after[0], ast.If) and _is_fatal(tree, path, after[0]) else None
+            case ast.Assign(lhs=(*_, ast.Ident(name=err))) if isinstance(parent, ast.Block):
+                after = (stmt for stmt in parent.stmts[parent.stmts.index(node) + 1 :] if isinstance(stmt, ast.If))
+                tests = (
+                    stmt for stmt in after if any(isinstance(n, ast.Ident) and n.name == err for n in walk(stmt.cond))
+                )
+                guard = next(tests, None)
+                return guard if guard is not None and _is_fatal(tree, path, guard) else None
             case _:
                 pass
     return None
 
 
 def _is_fatal(tree: Tree, path: str, guard: ast.If) -> bool:
-    match guard:
-        case ast.If(
-            cond=ast.Binary(op="!=", y=ast.Ident(name="nil")),
-            then=ast.Block(stmts=(*_, ast.ExprStmt(x=ast.Call() as call))),
-            else_=None,
-        ):
+    match guard.then.stmts:
+        case (*_, ast.ExprStmt(x=ast.Call() as call)):
             found = tree.calls(path, call)
             return isinstance(found, ast.PackageObject) and found.package == LOGRUS and found.name.startswith("Fatal")
         case _:

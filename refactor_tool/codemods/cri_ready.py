@@ -41,7 +41,7 @@ def find(tree: Tree) -> Iterator[Finding]:
     uses = tuple(carriers.uses())
     variables = _cri_carriers.variables(carriers, calls, uses)
     covered = {place for variable in variables for place in variable.covers} | _handed_on(carriers, uses)
-    waits = [*(_use(carriers, use) for use in uses if (use.path, use.qualified) not in covered), *_asked(tree)]
+    waits = [*_judged(carriers, uses, covered), *_asked(tree)]
     found = [
         *(each for variable in variables for each in variable.findings),
         *(_cri_carriers.call(carriers, call) for call in calls),
@@ -63,6 +63,16 @@ def _handed_on(carriers: Carriers, uses: Iterable[Occurrence]) -> set[tuple[str,
         for use in uses
         if use.role in ("argument", "value") and carriers.takes(use.path, nodes_at(carriers.tree, use.path, use.span))
     }
+
+
+def _judged(carriers: Carriers, uses: Iterable[Occurrence], covered: Collection[tuple[str, Span]]) -> Iterator[Finding]:
+    """Judge each use once; the nil check around a close goes with that."""
+    own = [use for use in uses if (use.path, use.qualified) not in covered]
+    closes = [_use(carriers, use) for use in own if use.role == "close"]
+    yield from closes
+    for use in (use for use in own if use.role != "close"):
+        if not any(close.path == use.path and close.span.contains(use.qualified) for close in closes):
+            yield _use(carriers, use)
 
 
 def _use(carriers: Carriers, use: Occurrence) -> Finding:
@@ -182,14 +192,23 @@ def _closing_statement(
 
 
 def _starts(tree: Tree, path: str, root: Node) -> tuple[Start, ...]:
-    known = {**_directly(tree), **_by_executor(tree)}
-    able = _by_executor(tree).values()
-    calls = [node for node in walk(root) if isinstance(node, ast.Call)]
+    able = _by_executor(tree)
+    known = {**_directly(tree), **able}
+    names = {found.name for found in known if isinstance(found, ast.PackageObject)}
+    calls = [node for node in walk(root) if isinstance(node, ast.Call) and _called_name(node) in names]
     return tuple(
-        Start(known[callee], known[callee] in able, tuple(tree.text(path, arg.span) for arg in call.args), call.span)
+        Start(known[callee], known[callee] in able.values(), _texts(tree, path, call.args), call.span)
         for call, callee in ((call, tree.calls(path, call)) for call in calls)
         if callee in known
     )
+
+
+def _called_name(call: ast.Call) -> str:
+    return call.fun.name if isinstance(call.fun, ast.Ident | ast.Selector) else ""
+
+
+def _texts(tree: Tree, path: str, args: Sequence[ast.Expr]) -> tuple[str, ...]:
+    return tuple(tree.text(path, arg.span) for arg in args)
 
 
 def _else_branch(tree: Tree, path: str, stmt: ast.Stmt, before: Sequence[ast.Stmt], starts: Sequence[Start]) -> Verdict:
@@ -275,7 +294,7 @@ def _standalone(tree: Tree, path: str, stmt: ast.Stmt, before: Sequence[ast.Stmt
     args = next((call.args for call in calls if tree.calls(path, call) == bootstrap), ())
     if len(args) < 2:
         return Manual("executor.Bootstrap is not called before, so the node's configuration is not known", BY_HAND)
-    call = _call_cri(tree, path, stmt, *(tree.text(path, arg.span) for arg in args[:2]), standalone=True)
+    call = _call_cri(tree, path, stmt, *_texts(tree, path, args[:2]), standalone=True)
     if isinstance(call, Manual):
         return call
     return _shapes.combined(_shapes.replace_statement(tree, path, stmt.span, call[0]), call[1])
