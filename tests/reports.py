@@ -22,7 +22,14 @@ HOSTILE = (
     "<script>alert(1)</script> ]]> & \"'`` | [a](javascript:x) ![b](http://c) @team =cmd|' /C calc'!A1 {0} \u202e\x00\u2028"
 )
 #: File names of the same kind, one of them not UTF-8.
-HOSTILE_PATHS = ("pkg/\n::error::x.go", "pkg/\x1b[2J.go", "pkg/a,b:c%2Cd.go", "pkg/\udcff.go", "pkg/<b>&'\".go", "pkg/ü z.go")
+HOSTILE_PATHS = (
+    "pkg/\n::error::x.go",
+    "pkg/\x1b[2J.go",
+    "pkg/a,b:c%2Cd.go",
+    "pkg/\udcff.go",
+    "pkg/<b>&'\".go",
+    "pkg/ü z.go",
+)
 RULES = tuple(
     RuleInfo(id, f"title of {id}", f"help for {id}", "https://example.org/why" if id == "step-one" else "")
     for id in ("step-one", "step-two", "L01", "L13", "audit")
@@ -86,7 +93,9 @@ def everything(fail_on: FailOn = "error") -> Report:
         today="2026-11-30",
         base=gate.Examined(plan(finding("step-one", path="pkg/old.go"))),
         base_name="main",
-        baseline=Baseline("accepted.jsonl", tuple(entries), "refactor-tool check --baseline accepted.jsonl --write-baseline"),
+        baseline=Baseline(
+            "accepted.jsonl", tuple(entries), "refactor-tool check --baseline accepted.jsonl --write-baseline"
+        ),
     )
 
 
@@ -163,7 +172,12 @@ def _unescaped(value: str) -> str:
 
 def _gitlab(text: str) -> list[Row]:
     return [
-        (item["check_name"], item["location"]["path"], item["location"]["lines"]["begin"], not _is_excused(item["description"]))
+        (
+            item["check_name"],
+            item["location"]["path"],
+            item["location"]["lines"]["begin"],
+            not _is_excused(item["description"]),
+        )
         for item in json.loads(text)
         if item["check_name"] != "refactor-tool"
     ]
@@ -185,7 +199,12 @@ def _checkstyle(text: str) -> list[Row]:
 
 def _rdjson(text: str) -> list[Row]:
     return [
-        (item["code"]["value"], item["location"]["path"], item["location"]["range"]["start"]["line"], not _is_excused(item["message"]))
+        (
+            item["code"]["value"],
+            item["location"]["path"],
+            item["location"]["range"]["start"]["line"],
+            not _is_excused(item["message"]),
+        )
         for item in json.loads(text)["diagnostics"]
         if "code" in item
     ]
@@ -203,7 +222,9 @@ def _markdown(text: str) -> list[Row]:
             path = html.unescape(re.sub(r"### <code>(.*)</code>: .*", r"\1", line))
         elif re.match(r"\| \d", line):
             number, status, _, id, _ = [cell.strip() for cell in line.strip("|").split(" | ")]
-            rows.append((html.unescape(id.removeprefix("<code>").removesuffix("</code>")), path, int(number), status == "open"))
+            rows.append(
+                (html.unescape(id.removeprefix("<code>").removesuffix("</code>")), path, int(number), status == "open")
+            )
     return rows
 
 

@@ -148,7 +148,9 @@ def test_sarif_is_valid(make) -> None:
     for result in run["results"]:
         assert rules[result["ruleIndex"]] == result["ruleId"]
         uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
-        assert re.fullmatch(r"[A-Za-z0-9\-._~/]+(%[0-9A-F]{2}|[A-Za-z0-9\-._~/])*|(%[0-9A-F]{2}|[A-Za-z0-9\-._~/])+", uri)
+        assert re.fullmatch(
+            r"[A-Za-z0-9\-._~/]+(%[0-9A-F]{2}|[A-Za-z0-9\-._~/])*|(%[0-9A-F]{2}|[A-Za-z0-9\-._~/])+", uri
+        )
         assert not uri.startswith("/")
     prints = [result["partialFingerprints"]["refactorTool/v1"] for result in run["results"]]
     assert len(set(prints)) == len(prints)
@@ -197,7 +199,9 @@ def test_junit_counts_agree_with_its_cases(make) -> None:
 @THRESHOLDS
 def test_junit_fails_what_the_gate_holds(fail_on: str) -> None:
     report = everything(fail_on)
-    cases = [case for case in ElementTree.fromstring(shown("junit", report)).iter("testcase") if case.get("name") != "gate"]
+    cases = [
+        case for case in ElementTree.fromstring(shown("junit", report)).iter("testcase") if case.get("name") != "gate"
+    ]
     failed = Counter_of(case for case in cases if case.find("failure") is not None)
     assert failed == sorted(result.fingerprint for result in report.held())
 

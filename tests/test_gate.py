@@ -120,7 +120,12 @@ def test_suppression_of_another_file_excuses_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("today", "status", "code"),
-    [("2026-11-29", "suppressed", 0), ("2026-11-30", "suppressed", 0), ("2026-12-01", "open", 1), ("2027-01-01", "open", 1)],
+    [
+        ("2026-11-29", "suppressed", 0),
+        ("2026-11-30", "suppressed", 0),
+        ("2026-12-01", "open", 1),
+        ("2027-01-01", "open", 1),
+    ],
 )
 def test_suppression_counts_until_its_last_day(today: str, status: str, code: int) -> None:
     report = judged(finding(), comments=[comment("pkg/a.go", 4, 4, "step-one", "why", "2026-11-30")], today=today)
@@ -134,8 +139,16 @@ def test_suppression_counts_until_its_last_day(today: str, status: str, code: in
     [
         (comment("pkg/a.go", 7, 7, "step-one", "why"), "unused-suppression", "nothing of step-one starts here"),
         (comment("pkg/a.go", 4, 4, "step-oen", "why"), "bad-suppression", "did you mean 'step-one'?"),
-        (comment("pkg/a.go", 4, 4, "unheard-of-thing", "why"), "bad-suppression", "there is no rule 'unheard-of-thing'"),
-        (comment("pkg/a.go", 4, 4, "step-one", "", fault="it gives no reason"), "bad-suppression", "it gives no reason"),
+        (
+            comment("pkg/a.go", 4, 4, "unheard-of-thing", "why"),
+            "bad-suppression",
+            "there is no rule 'unheard-of-thing'",
+        ),
+        (
+            comment("pkg/a.go", 4, 4, "step-one", "", fault="it gives no reason"),
+            "bad-suppression",
+            "it gives no reason",
+        ),
     ],
 )
 def test_comment_that_excuses_nothing_is_a_finding(given, id: str, words: str) -> None:
@@ -150,7 +163,13 @@ def test_comment_that_excuses_nothing_is_a_finding(given, id: str, words: str) -
 
 
 def since(head, base, **more) -> Report:
-    return gate.judge(gate.Examined(head, more.pop("comments", ())), RULES, base=gate.Examined(base, more.pop("before", ())), base_name="main", **more)
+    return gate.judge(
+        gate.Examined(head, more.pop("comments", ())),
+        RULES,
+        base=gate.Examined(base, more.pop("before", ())),
+        base_name="main",
+        **more,
+    )
 
 
 def test_what_the_base_has_is_known_and_what_it_has_not_is_new() -> None:
@@ -280,7 +299,9 @@ def test_baseline_file_round_trips_sorted_with_its_notes() -> None:
     noted = data.replace(b'"message": "message of step-two"', b'"message": "old", "note": "ask Ann"')
     entries = baseline.parse("b", noted)
     again = baseline.parse("b", baseline.render(report.results, entries))
-    assert [(entry.message, entry.note) for entry in again if entry.id == "step-two"] == [("message of step-two", "ask Ann")]
+    assert [(entry.message, entry.note) for entry in again if entry.id == "step-two"] == [
+        ("message of step-two", "ask Ann")
+    ]
 
 
 def test_both_sides_of_a_merge_may_add_the_same_line() -> None:
@@ -303,7 +324,17 @@ def test_both_sides_of_a_merge_may_add_the_same_line() -> None:
         (b"[" * 100_000, "b:1: not a line of a baseline"),
         (b'{"schema": "refactor-tool/baseline/1"}\n\xff\n', "b:2: not a line of a baseline"),
     ],
-    ids=["empty", "a list", "another tool's", "conflict marker", "half an entry", "unknown key", "number", "deep", "bytes"],
+    ids=[
+        "empty",
+        "a list",
+        "another tool's",
+        "conflict marker",
+        "half an entry",
+        "unknown key",
+        "number",
+        "deep",
+        "bytes",
+    ],
 )
 def test_broken_baseline_is_a_usage_error_that_names_the_line(data: bytes, words: str) -> None:
     with pytest.raises(UsageError) as caught:

@@ -1,60 +1,51 @@
-"""Small trees, plans and fingerprints that the tests of the world share."""
+"""The fixture module before and after the campaign, as files of a repository, and small changes to them."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-from collections.abc import Mapping
-from pathlib import Path
+from functools import cache
 
-from refactor_tool.model import File, FileChange, Plan, Snapshot, Step
-from tests.repo import Repo
+from refactor_tool import engine
+from refactor_tool.codemods import SUITE
+from refactor_tool.model import File
+from refactor_tool.world.templates import load_templates
+from refactor_tool.world.tree import read_tree
+from tests.command import FIXTURE
 
-GO_MOD = File.of(b"module example.org/m\n\ngo 1.24\n")
-BASE = {
-    "go.mod": GO_MOD,
-    "main.go": File.of(b"package main\n\nfunc main() {}\n"),
-    "pkg/a/a.go": File.of(b"package a\n\nvar A = 1\n"),
-    "pkg/a/tool.go": File.of(b"package a\n", "100755"),
-    "README.md": File.of(b"# readme\n"),
-}
+Files = dict[str, File]
 
 
-def new_repo(path: Path, files: Mapping[str, File] = BASE) -> Repo:
-    """Make a repository at `path` with one commit of `files`."""
-    repo = Repo(path)
-    repo.commit(files)
-    return repo
+@cache
+def _before() -> Files:
+    return dict(read_tree(FIXTURE).files)
 
 
-def plan_of(base: Snapshot, *steps: Mapping[str, bytes | None]) -> Plan:
-    """Return a plan whose steps give the named files these bytes, or remove them."""
-    made, tree = [], base
-    for number, step in enumerate(steps, 1):
-        changes = []
-        for path, data in sorted(step.items()):
-            before = tree.files.get(path)
-            mode = "100644" if before is None else before.mode
-            changes.append(FileChange(path, before, None if data is None else File.of(data, mode)))
-        made.append(Step(f"step-{number}", f"Do step {number}", f"Body of step {number}.\n", (), tuple(changes)))
-        tree = tree.with_changes(changes)
-    return Plan(base=base, findings=(), steps=tuple(made), final=tree)
+@cache
+def _after() -> Files:
+    planned = engine.plan(read_tree(FIXTURE), SUITE, load_templates())
+    assert not planned.problems, planned.problems
+    return dict(planned.final.files)
 
 
-def fingerprint(folder: Path) -> str:
-    """Return a digest of every path below a folder: kind, mode, time of change, and bytes."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        found = path.lstat()
-        digest.update(f"{path!r} {found.st_mode} {found.st_mtime_ns} {found.st_ino}\0".encode())
-        if path.is_symlink():
-            digest.update(os.fsencode(os.readlink(path)))
-        elif path.is_file():
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+def before() -> Files:
+    """Return the fixture as it is: everything is still to do."""
+    return dict(_before())
 
 
-def contents(folder: Path) -> dict[str, bytes | None]:
-    """Return every path below a folder but `.git`, with its bytes; None for a folder."""
-    found = (path for path in folder.rglob("*") if ".git" not in path.relative_to(folder).parts)
-    return {path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None for path in found}
+def after() -> Files:
+    """Return the fixture as the campaign leaves it."""
+    return dict(_after())
+
+
+def edited(files: Files, path: str, old: str, new: str) -> Files:
+    """Return the files with one text of one of them replaced, once."""
+    text = files[path].data.decode()
+    assert text.count(old) >= 1, f"{path} does not hold {old!r}"
+    return files | {path: File.of(text.replace(old, new, 1).encode())}
+
+
+def added(files: Files, path: str, text: str | bytes) -> Files:
+    return files | {path: File.of(text if isinstance(text, bytes) else text.encode())}
+
+
+def without(files: Files, *paths: str) -> Files:
+    return {path: file for path, file in files.items() if path not in paths}

@@ -152,6 +152,8 @@ def _config_file(request: Request, aside: Aside) -> config.ConfigFile | None:
 
 
 def _judge(request: Request, outputs: tuple[Output, ...]) -> tuple[Report, tuple[Output, ...]]:
+    if request.staged and request.ref is not None:
+        raise UsageError("--staged and --ref name two trees", "give one of them")
     day = config.day(request.today, "--today") if request.today is not None else today()
     settings, aside = read_config(request)
     outputs = outputs or _outputs(settings.formats)
