@@ -24,14 +24,17 @@ def of_callers(tree: Tree) -> Iterator[Finding]:
     owners = [ast.FieldObject(package(tree, CLUSTER), "Cluster", "Start")]
     for path, name, method in _interfaces(tree):
         owners.append(ast.FieldObject(tree.package_of(path), name, "Start"))
-        results = Span(method.params_span.end + 1, method.span.end)
-        verdict = Rewrite((Edit(path, results, b" error"),))
-        yield finding(tree, path, method.span, verdict, "returns no channel", "interface")
+        loses = Rewrite((Edit(path, Span(method.params_span.end + 1, method.span.end), b" error"),))
+        yield finding(tree, path, method.span, loses, "returns no channel", "interface")
     # upstream's interface (d45006be6), whose Start may return an error alone already
     owners.append(ast.FieldObject(package(tree, CONFIG), "Cluster", "Start"))
-    todo = any(returns_channel(decl.results) for _, decl in methods(tree, CLUSTER, "Cluster", "Start"))
+    results = [decl.results for _, decl in methods(tree, CLUSTER, "Cluster", "Start")]
     for use in uses_of(tree, *owners):
-        yield _caller(tree, use, todo=todo)
+        if all(len(each) == 1 for each in results):
+            verdict = Leave("Start returns no channel", done=True)
+            yield finding(tree, use.path, use.qualified, verdict, _MESSAGE, "call", "start-call")
+        else:
+            yield _caller(tree, use)
 
 
 def _interfaces(tree: Tree) -> Iterator[tuple[str, str, ast.Method]]:
@@ -43,11 +46,8 @@ def _interfaces(tree: Tree) -> Iterator[tuple[str, str, ast.Method]]:
                         yield path, decl.name, method
 
 
-def _caller(tree: Tree, use: Occurrence, *, todo: bool) -> Finding:
+def _caller(tree: Tree, use: Occurrence) -> Finding:
     path = use.path
-    if not todo:
-        verdict: Verdict = Leave("Start returns no channel", done=True)
-        return finding(tree, path, use.qualified, verdict, _MESSAGE, "call", "start-call")
     call, decl = tree.call_at(path, use.qualified), tree.function_at(path, use.span.start)
     if call is not None and decl is not None:
         whole = tree.function(path, decl)
