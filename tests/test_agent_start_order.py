@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from refactor_tool.codemods.agent_start_order import CODEMOD
 from refactor_tool.engine import find, run_codemod
-from refactor_tool.model import Leave, Manual, Rewrite
+from refactor_tool.model import Manual
 from refactor_tool.world.templates import load_templates
-from tests.sites import AFTER, BEFORE, OLDER, mutated, real, verdicts
+from tests.sites import mutated, verdicts
 
 CASE = "agent-first"
 RUN = "pkg/agent/run.go"
@@ -98,23 +96,3 @@ def test_a_last_set_up_that_is_no_plain_guard_keeps_its_text() -> None:
 
     assert change.after is not None
     assert b"\t\treturn wrap(err)\n\t}\n\n\treturn nil\n}\n" in change.after.data
-
-
-# --- real trees -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ref", BEFORE + OLDER)
-def test_the_function_of_every_era_is_rewritten(corpus: Path, ref: str) -> None:
-    (found,) = find(real(corpus, ref), CODEMOD)
-
-    assert (found.anchor, found.function) == ("start-order", FUNCTION)
-    assert isinstance(found.verdict, Rewrite)
-
-
-@pytest.mark.parametrize("ref", ["during/cri", "during/tests", *AFTER])
-def test_the_hand_made_change_is_done(corpus: Path, ref: str) -> None:
-    (found,) = find(real(corpus, ref), CODEMOD)
-
-    assert found.anchor == "start-order"
-    assert isinstance(found.verdict, Leave)
-    assert found.verdict.done

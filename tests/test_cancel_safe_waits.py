@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from refactor_tool.codemods.cancel_safe_waits import CODEMOD
 from refactor_tool.engine import find, run_codemod
-from refactor_tool.model import ExitCode, Leave, Manual, Rewrite
+from refactor_tool.model import ExitCode, Manual
 from refactor_tool.world.templates import load_templates
-from tests.sites import AFTER, BEFORE, OLDER, missing_anchors, mutated, real, uncovered, verdicts
+from tests.sites import mutated, verdicts
 
 TUNNEL = "pkg/agent/tunnel/tunnel.go"
 CONTROL = "pkg/daemons/control/server.go"
@@ -196,29 +194,3 @@ def test_a_deferred_close_that_is_there_twice_is_an_anchor_twice() -> None:
     codes = {problem.code for problem in run_codemod(tree, CODEMOD, load_templates()).problems}
 
     assert ExitCode.NOTHING_SCANNED in codes
-
-
-# --- real trees -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ref", BEFORE + OLDER)
-def test_a_whole_era_is_rewritten(corpus: Path, ref: str) -> None:
-    findings = list(find(real(corpus, ref), CODEMOD))
-
-    assert not missing_anchors(CODEMOD, findings)
-    assert all(isinstance(found.verdict, Rewrite) for found in findings)
-
-
-@pytest.mark.parametrize("ref", BEFORE + OLDER)
-def test_every_core_site_of_the_tunnel_lies_in_a_finding(corpus: Path, ref: str) -> None:
-    tree = real(corpus, ref)
-
-    assert uncovered(corpus, ref, tree, find(tree, CODEMOD), ("tunnel-local",)) == []
-
-
-@pytest.mark.parametrize("ref", AFTER)
-def test_the_hand_made_change_is_left_alone(corpus: Path, ref: str) -> None:
-    findings = list(find(real(corpus, ref), CODEMOD))
-
-    assert not missing_anchors(CODEMOD, findings)
-    assert all(isinstance(found.verdict, Leave) and found.verdict.done for found in findings)

@@ -9,9 +9,9 @@ import pytest
 from refactor_tool.codemods.cri_ready import CODEMOD
 from refactor_tool.engine import find, run_codemod
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.model import ExitCode, Leave, Manual, Rewrite
+from refactor_tool.model import ExitCode, Manual
 from refactor_tool.world.templates import load_templates
-from tests.sites import AFTER, BEFORE, OLDER, missing_anchors, mutated, real, uncovered, verdicts
+from tests.sites import BEFORE, OLDER, mutated, real, verdicts
 
 CASE = "every-carrier"
 RUN = "pkg/agent/run.go"
@@ -281,24 +281,6 @@ def test_a_wait_in_a_function_of_another_name_keeps_its_anchor() -> None:
     assert "it was in (*ETCD).manageLearners" in moved.message
 
 
-# --- real trees -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ref", BEFORE + OLDER)
-def test_a_whole_era_is_rewritten(corpus: Path, ref: str) -> None:
-    findings = list(find(real(corpus, ref), CODEMOD))
-
-    assert not missing_anchors(CODEMOD, findings)
-    assert all(isinstance(found.verdict, Rewrite) for found in findings)
-
-
-@pytest.mark.parametrize("ref", BEFORE + OLDER)
-def test_every_core_site_of_the_channel_lies_in_a_finding(corpus: Path, ref: str) -> None:
-    tree = real(corpus, ref)
-
-    assert uncovered(corpus, ref, tree, find(tree, CODEMOD), ("cri",)) == []
-
-
 @pytest.mark.parametrize("ref", BEFORE + OLDER)
 def test_nothing_of_the_channel_is_left(corpus: Path, ref: str) -> None:
     tree = real(corpus, ref)
@@ -307,11 +289,3 @@ def test_nothing_of_the_channel_is_left(corpus: Path, ref: str) -> None:
 
     assert not ran.problems
     assert not after.files_with(b"AgentReady", b"ontainerRuntimeReady", b"readyCh ")
-
-
-@pytest.mark.parametrize("ref", ["during/cri", "during/tests", *AFTER])
-def test_the_hand_made_change_is_done_whole(corpus: Path, ref: str) -> None:
-    findings = list(find(real(corpus, ref), CODEMOD))
-
-    assert not missing_anchors(CODEMOD, findings)
-    assert all(isinstance(found.verdict, Leave) and found.verdict.done for found in findings)
