@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -11,15 +10,13 @@ import pytest
 from refactor_tool.codemods.apiserver_ready import CODEMOD
 from refactor_tool.engine import find, run_codemod
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.model import ExitCode, Finding, Leave, Manual, Rewrite
+from refactor_tool.model import ExitCode, Leave, Manual, Rewrite
 from refactor_tool.record import replace
 from refactor_tool.world.templates import load_templates
-from refactor_tool.world.tree import read_ref
-from tests import gotree, txtar
+from tests import gotree, sites, txtar
 
 #: On the small trees here, which do not have all of its places.
 ALONE = replace(CODEMOD, anchors=())
-CASES = Path(__file__).parent.parent / "fixtures" / "cases" / CODEMOD.id
 AGENT = "pkg/agent/run.go"
 TUNNEL = "pkg/agent/tunnel/tunnel.go"
 CONFIG = "pkg/daemons/config/types.go"
@@ -28,31 +25,22 @@ EMBED = "pkg/daemons/executor/embed.go"
 EXECUTOR = "pkg/daemons/executor/executor.go"
 API = "pkg/util/api.go"
 
-BEFORE = ("before/issue", "before/issue-parent", "before/pr-base")
-OLDER = ("older/v1.30", "older/v1.26")
 DURING = ("during/apiserver", "during/cri", "during/tests")
-AFTER = ("after/etcd", "later/2025-06", "later/2025-11", "later/2026-04")
 
 
 def base(case: str = "four-shapes") -> dict[str, str]:
     """Return the files of a case."""
-    _, files = txtar.parse((CASES / f"{case}.txt").read_text(encoding="utf-8"))
+    _, files = txtar.parse((sites.ROOT / CODEMOD.id / f"{case}.txt").read_text(encoding="utf-8"))
     return {name: text for name, text in files.items() if not name.startswith("want")}
 
 
-def mutated(path: str, old: str, new: str, case: str = "four-shapes") -> Tree:
-    files = base(case)
-    assert files[path].count(old) == 1, f"{files[path].count(old)} times in {path}: {old!r}"
-    return gotree.of(files | {path: files[path].replace(old, new)})
+def mutated(path: str, old: str, new: str) -> Tree:
+    return sites.mutated(CODEMOD, "four-shapes", path, old, new)
 
 
-def verdicts(tree: Tree, path: str, function: str) -> list[str]:
-    """Return what is said of a function, but what is left there: verdict and shape, in order."""
-    return [
-        f"{type(found.verdict).__name__.lower()} {found.shape}"
-        for found in find(tree, CODEMOD)
-        if (found.path, found.function) == (path, function) and not isinstance(found.verdict, Leave)
-    ]
+def to_do(tree: Tree, path: str, function: str) -> list[str]:
+    """Return what is said of a function, but what is left there."""
+    return [said for said in sites.verdicts(CODEMOD, tree, path, function) if not said.startswith("leave ")]
 
 
 @pytest.mark.parametrize(
@@ -371,7 +359,7 @@ def verdicts(tree: Tree, path: str, function: str) -> list[str]:
     ],
 )
 def test_a_changed_site_gets_its_own_verdict(path: str, function: str, old: str, new: str, wanted: list[str]) -> None:
-    assert verdicts(mutated(path, old, new), path, function) == wanted
+    assert to_do(mutated(path, old, new), path, function) == wanted
 
 
 @pytest.mark.parametrize(
@@ -536,19 +524,12 @@ def test_a_site_in_a_function_of_another_name_keeps_its_anchor(path: str, old: s
 # --- real trees -------------------------------------------------------------------------------------
 
 
-def real(corpus: Path, ref: str) -> Tree:
-    return Tree(read_ref(corpus / "k3s.git", ref))
-
-
-def missing_anchors(findings: list[Finding]) -> set[str]:
-    counts = Counter(found.anchor for found in findings)
-    return {anchor.name for anchor in CODEMOD.anchors if counts[anchor.name] != 1}
-
-
-@pytest.mark.parametrize("ref", BEFORE + OLDER)
+@pytest.mark.parametrize("ref", sites.BEFORE + sites.OLDER)
 def test_the_four_polls_are_found_with_function_and_shape(corpus: Path, ref: str) -> None:
     found = {
-        (item.function, item.shape) for item in find(real(corpus, ref), CODEMOD) if isinstance(item.verdict, Rewrite)
+        (item.function, item.shape)
+        for item in find(sites.real(corpus, ref), CODEMOD)
+        if isinstance(item.verdict, Rewrite)
     }
 
     assert {
@@ -559,46 +540,36 @@ def test_the_four_polls_are_found_with_function_and_shape(corpus: Path, ref: str
     } <= found
 
 
-@pytest.mark.parametrize("ref", BEFORE + OLDER)
+@pytest.mark.parametrize("ref", sites.BEFORE + sites.OLDER)
 def test_a_whole_era_needs_no_hand(corpus: Path, ref: str) -> None:
-    findings = list(find(real(corpus, ref), CODEMOD))
+    findings = list(find(sites.real(corpus, ref), CODEMOD))
 
-    assert not missing_anchors(findings)
+    assert not sites.missing_anchors(CODEMOD, findings)
+    assert set(Counter(found.anchor for found in findings if found.anchor).values()) == {1}
     assert not [found for found in findings if isinstance(found.verdict, Manual)]
     assert {found.shape for found in findings if found.shape == "busy-loop"} == (
-        {"busy-loop"} if ref in OLDER else set()
+        {"busy-loop"} if ref in sites.OLDER else set()
     )
 
 
-@pytest.mark.parametrize("ref", DURING + AFTER)
+@pytest.mark.parametrize("ref", DURING + sites.AFTER)
 def test_upstreams_way_is_done_whole(corpus: Path, ref: str) -> None:
-    findings = list(find(real(corpus, ref), CODEMOD))
+    findings = list(find(sites.real(corpus, ref), CODEMOD))
 
-    assert not missing_anchors(findings)
+    assert not sites.missing_anchors(CODEMOD, findings)
+    assert set(Counter(found.anchor for found in findings if found.anchor).values()) == {1}
     assert all(isinstance(found.verdict, Leave) for found in findings)
     assert all(found.verdict.done for found in findings if found.anchor and isinstance(found.verdict, Leave))
 
 
-@pytest.mark.parametrize("ref", BEFORE + OLDER)
+@pytest.mark.parametrize("ref", sites.BEFORE + sites.OLDER)
 def test_every_core_site_of_the_channel_lies_in_a_finding(corpus: Path, ref: str) -> None:
-    """What speaks of the limit itself and of `WaitForAPIServerReady`'s declaration belongs to the first step."""
-    tree = real(corpus, ref)
-    lines = {
-        (found.path, line)
-        for found in find(tree, CODEMOD)
-        for line in range(
-            tree.lines(found.path).position(found.span.start).line,
-            tree.lines(found.path).position(max(found.span.start, found.span.end - 1)).line + 1,
-        )
-    }
-    rows = [json.loads(line) for line in (corpus / "sites.jsonl").read_text(encoding="utf-8").splitlines()]
-    wanted = {
-        (row["file"], row["line"])
-        for row in rows
-        if (row["ref"], row["set"]) == (ref, "core")
-        and row["channel"] in ("apiserver", "tunnel-local", "node", "ccm-rbac", "none")
-        and row["kind"] not in ("const_decl", "new_api")
-        and "DefaultAPIServerReadyTimeout =" not in str(row["note"])
-    }
-    assert wanted
-    assert not sorted(wanted - lines)
+    """The declaration of the time limit, with its comment, belongs to the first step."""
+    tree = sites.real(corpus, ref)
+    channels = ("apiserver", "tunnel-local", "node", "ccm-rbac", "none")
+    limit = tree.variables(f"{tree.module}/pkg/util", "DefaultAPIServerReadyTimeout")[0][1]
+    lines = tree.lines(API)
+    own = range(lines.position(limit.span.start).line - 4, lines.position(limit.span.end).line + 1)
+
+    left = sites.uncovered(corpus, ref, tree, find(tree, CODEMOD), channels)
+    assert [place for place in left if place[0] != API or place[1] not in own] == []
