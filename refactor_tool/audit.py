@@ -145,6 +145,36 @@ def _node_or_rbac(_tree: Tree, found: Occurrence) -> Leave | None:
     return None
 
 
+def _handed_over(tree: Tree, found: Occurrence) -> Leave | None:
+    """Know a parameter that every caller gives a channel of the executor's."""
+    if not isinstance(found.object, ast.LocalObject) or found.object.kind != "param":
+        return None
+    decl = tree.function_at(found.path, found.span.start)
+    if decl is None:
+        return None
+    names = [ident.name for param in decl.params for ident in param.names]
+    if found.name not in names:
+        return None
+    owner = tree.package_of(found.path)
+    target = (
+        ast.FieldObject(owner, decl.receiver_type, decl.name) if decl.receiver else ast.PackageObject(owner, decl.name)
+    )
+    at = names.index(found.name)
+    calls = [tree.call_at(use.path, use.qualified) for use in tree.callers(target)]
+    given = [call.args[at] for call in calls if call is not None and at < len(call.args)]
+    if not given or len(given) < len(calls) or not all(_is_ready_chan_call(argument) for argument in given):
+        return None
+    return Leave(f"{found.name} is a channel that the caller has from the executor", done=True)
+
+
+def _is_ready_chan_call(expr: ast.Expr) -> bool:
+    match expr:
+        case ast.Call(fun=ast.Selector(name=name) | ast.Ident(name=name)):
+            return name.endswith("ReadyChan")
+        case _:
+            return False
+
+
 def _outside(tree: Tree, found: Occurrence) -> Leave | None:
     match found.object:
         case ast.PackageObject(package=package) | ast.FieldObject(package=package) if not _in_tree(tree, package):
@@ -171,7 +201,7 @@ def _type_text(tree: Tree, declared: TypeRef) -> str:
     return tree.text(declared.path, declared.expr.span).split("\n", 1)[0]
 
 
-_RULES = (_false_friend, _in_prose, _ready_signal, _node_or_rbac, _outside, _not_a_channel)
+_RULES = (_false_friend, _in_prose, _ready_signal, _node_or_rbac, _handed_over, _outside, _not_a_channel)
 
 
 def channel_of(name: str) -> Channel:

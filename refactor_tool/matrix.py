@@ -13,18 +13,9 @@ from pathlib import Path
 
 from refactor_tool import __version__, engine
 from refactor_tool.codemods import SUITE
+from refactor_tool.drift import cell
 from refactor_tool.gosrc.parse import ParseCache
-from refactor_tool.model import (
-    BranchRow,
-    Finding,
-    Leave,
-    Manual,
-    Plan,
-    Rewrite,
-    SiteCell,
-    SiteState,
-    ToolError,
-)
+from refactor_tool.model import BranchRow, Finding, Plan, SiteCell, ToolError
 from refactor_tool.record import record
 from refactor_tool.report.document import document, exit_code
 from refactor_tool.report.series import series
@@ -105,22 +96,14 @@ def _cells(plan: Plan) -> Iterable[SiteCell]:
     for codemod in SUITE:
         for anchor in codemod.anchors:
             finding = found.get((codemod.id, anchor.name))
-            if finding is not None:
-                place = f"{finding.path} {finding.function}".rstrip()
-                yield SiteCell(codemod.id, anchor.name, _state(finding), place, _why(finding))
-            elif not anchor.optional:
-                yield SiteCell(codemod.id, anchor.name, "missing", "", "no such site in this tree")
+            if finding is not None or not anchor.optional:
+                yield cell(codemod.id, anchor.name, finding, _text(plan, finding))
 
 
-def _state(finding: Finding) -> SiteState:
-    match finding.verdict:
-        case Rewrite():
-            return "to do"
-        case Manual():
-            return "differs"
-        case Leave(done=done):
-            return "applied" if done else "left"
-
-
-def _why(finding: Finding) -> str:
-    return finding.message if isinstance(finding.verdict, Rewrite) else finding.verdict.reason
+def _text(plan: Plan, finding: Finding | None) -> str:
+    """Return the source of a finding on one line, at most 200 characters of it."""
+    if finding is None:
+        return ""
+    data = plan.base.files[finding.path].data[finding.span.start : finding.span.end]
+    text = " ".join(data.decode("utf-8", "replace").split())
+    return text if len(text) <= 200 else f"{text[:199]}…"

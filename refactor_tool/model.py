@@ -399,13 +399,20 @@ SiteState: TypeAlias = Literal["applied", "to do", "differs", "left", "missing"]
 
 @record
 class SiteCell:
-    """One expected site on one branch: what became of it, and where it is or why it is not."""
+    """One expected site on one branch: what became of it, where it is, and why.
+
+    `moved` is where it stood in the tree of the issue, where that is elsewhere. Of a site that differs or is missing,
+    `expected` is the shape that the tool knows and `found` the text that stands there.
+    """
 
     codemod: str
     anchor: str
     state: SiteState
     place: str
     why: str
+    moved: str = ""
+    expected: str = ""
+    found: str = ""
 
 
 @record

@@ -47,7 +47,8 @@ ROOMS = {
     "gosrc": Room.of("record model", packages="tree_sitter tree_sitter_go"),
     "codemod": Room.of("record model gosrc", packages="jinja2"),
     "codemods": Room.of("record model gosrc codemod"),
-    "rules": Room.of("record model gosrc codemod"),
+    "rule": Room.of("record model gosrc"),
+    "rules": Room.of("record model gosrc rule"),
     "audit": Room.of("record model gosrc"),
     "eras": Room.of("record model gosrc"),
     "engine": Room.of("record model gosrc edits codemod audit eras"),
@@ -59,7 +60,8 @@ ROOMS = {
     "gate": Room.of("record model outcome report"),
     "report": Room.of("record root model edits outcome"),
     "world": Room.of("record root model edits", packages="distributed", impure=IMPURE),
-    "matrix": Room.of("record root model gosrc codemods engine report world", impure="concurrent pathlib"),
+    "drift": Room.of("record model"),
+    "matrix": Room.of("record root model gosrc codemods engine drift report world", impure="concurrent pathlib"),
     "commands": Room.of(
         "record root model outcome gosrc audit codemod codemods rule rules engine gate suppress baseline config report"
         " world matrix compare",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from refactor_tool import __version__
@@ -53,7 +53,7 @@ def matrix_text(rows: Sequence[BranchRow], paint: Paint) -> str:
     lines += ["", "  ".join(f"{paint(_SIGNS[state], _STYLES[state])} {state}" for state in STATES) + "    no such site"]
     drift = [line for name, row in zip(names, rows, strict=True) for line in _drift(name, row)]
     if drift:
-        lines += ["", paint("what differs", "yellow"), *drift]
+        lines += ["", paint("where branches differ", "yellow"), *drift]
     return "\n".join(lines) + "\n"
 
 
@@ -76,6 +76,9 @@ def matrix_document(rows: Sequence[BranchRow]) -> dict[str, Any]:
                         "state": cell.state,
                         "place": cell.place,
                         "why": cell.why,
+                        "moved_from": cell.moved,
+                        "expected": cell.expected,
+                        "found": cell.found,
                     }
                     for cell in row.cells
                 ],
@@ -130,13 +133,17 @@ def _summary(row: BranchRow) -> str:
     return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state] and state != "left")
 
 
-def _drift(name: str, row: BranchRow) -> list[str]:
-    return [
-        f"  {name} {cell.codemod} {cell.anchor}: {cell.state}{f' at {printable(cell.place)}' if cell.place else ''}: "
-        f"{printable(cell.why)}"
-        for cell in row.cells
-        if cell.state in ("differs", "missing")
-    ]
+def _drift(name: str, row: BranchRow) -> Iterator[str]:
+    """Yield the lines about a branch's sites that need a person."""
+    for cell in row.cells:
+        moved = f", moved from {cell.moved}" if cell.moved else ""
+        if cell.state in ("differs", "missing"):
+            place = f" at {printable(cell.place)}" if cell.place else ""
+            yield f"  {name} {cell.codemod}/{cell.anchor}: {cell.state}{place}{moved}"
+            yield f"    {printable(cell.why)}"
+            yield f"    known: {cell.expected}"
+            if cell.found:
+                yield f"    found: {printable(cell.found)}"
 
 
 def _square(column: tuple[str, str], cell: SiteCell | None) -> str:
