@@ -1,0 +1,128 @@
+"""Find the functions that a rule has to look at, converted as far as it looks, and report what it sees there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from refactor_tool.gosrc import ast
+from refactor_tool.gosrc.tree import Tree
+from refactor_tool.gosrc.walk import Function, Node, trail
+from refactor_tool.model import Finding, Manual, Rewrite, Severity, Span
+from refactor_tool.record import record
+
+
+@record
+class Site:
+    """A place in a function's body that holds what was looked for.
+
+    `decl` has its body, with the statements that hold `span` and the other places found in it; the rest of them are
+    `OtherStmt`. `function` is the innermost function around the place, a literal or `decl` itself, `outer` leads from
+    `decl` down to it, and `inside` from its body to the innermost node around the place.
+    """
+
+    path: str
+    decl: ast.FuncDecl
+    span: Span
+    function: Function
+    outer: tuple[Node, ...]
+    inside: tuple[Node, ...]
+
+    def nearest(self, *kinds: type[Node]) -> Node | None:
+        """Return the innermost node of some kinds around the place, within its function."""
+        return next((node for node in reversed(self.inside) if isinstance(node, kinds)), None)
+
+
+def site_at(path: str, decl: ast.FuncDecl, span: Span) -> Site | None:
+    """Return the site of a span; None where no function's body holds it."""
+    nodes = trail(decl, span)
+    for at in range(len(nodes) - 1, -1, -1):
+        node = nodes[at]
+        if isinstance(node, ast.FuncDecl | ast.FuncLit) and node.body is not None and node.body.span.contains(span):
+            return Site(path, decl, span, node, nodes[: at + 1], nodes[at + 1 :])
+    return None
+
+
+def sites(
+    tree: Tree,
+    *needles: bytes,
+    in_file: Sequence[bytes] = (),
+    in_body: Sequence[bytes] = (),
+    keep: Callable[[bytes, int], bool] | None = None,
+) -> Iterator[Site]:
+    """Yield every place of a needle inside a function, tests left out, in order.
+
+    Only files with any of `in_file` and functions with any of `in_body` are looked at, and only places that `keep`
+    agrees to, which gets the file's bytes and the offset.
+    """
+    for path, decl, places in functions_with(tree, *needles, in_file=in_file, in_body=in_body, keep=keep):
+        pruned = tree.function(path, decl, [start for start, _ in places])
+        for start, end in places:
+            found = site_at(path, pruned, Span(start, end))
+            if found is not None:
+                yield found
+
+
+def functions_with(
+    tree: Tree,
+    *needles: bytes,
+    in_file: Sequence[bytes] = (),
+    in_body: Sequence[bytes] = (),
+    keep: Callable[[bytes, int], bool] | None = None,
+) -> Iterator[tuple[str, ast.FuncDecl, list[tuple[int, int]]]]:
+    """Yield functions with needles in their bodies and the places (start, end) of these; bodies are left out."""
+    for path in tree.files_with(*needles):
+        data = tree.data(path)
+        if is_test(path) or (in_file and not any(word in data for word in in_file)):
+            continue
+        end = 0
+        places = [place for place in _places(data, needles) if keep is None or keep(data, place[0])]
+        for at, (start, _) in enumerate(places):
+            if start < end:
+                continue
+            decl = tree.function_at(path, start)
+            if decl is None or decl.body_span is None:
+                continue
+            end = decl.body_span.end
+            body = data[decl.body_span.start : end]
+            if not in_body or any(word in body for word in in_body):
+                inside = [place for place in places[at:] if decl.body_span.start <= place[0] < end]
+                if inside:
+                    yield path, decl, inside
+
+
+def is_test(path: str) -> bool:
+    """Tell whether a file only serves tests: what it does at start-up is not what a node does."""
+    return path.endswith("_test.go") or path.startswith("tests/")
+
+
+def whole(tree: Tree, site: Site, span: Span) -> ast.FuncDecl:
+    """Return the site's function with all statements inside `span`, and those around them, converted."""
+    return tree.function(site.path, site.decl, range(span.start, span.end))
+
+
+def hazard(
+    rule: str,
+    site: Site,
+    span: Span,
+    message: str,
+    verdict: Manual | Rewrite,
+    shape: str,
+    severity: Severity | None = None,
+) -> Finding:
+    """Return a rule's finding in a site's function."""
+    return Finding(rule, "rule", site.path, span, site.decl.title, verdict, message, shape=shape, severity=severity)
+
+
+def by_hand(reason: str, instruction: str) -> Manual:
+    """Return the verdict of a hazard that only a person can mend; it never holds up the campaign."""
+    return Manual(reason, instruction, blocks=False)
+
+
+def _places(data: bytes, needles: Sequence[bytes]) -> list[tuple[int, int]]:
+    out = []
+    for needle in needles:
+        at = data.find(needle)
+        while at >= 0:
+            out.append((at, at + len(needle)))
+            at = data.find(needle, at + len(needle))
+    return sorted(out)

@@ -1,0 +1,133 @@
+"""What runs after what inside one function: statements that never fall through, and what follows a statement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from refactor_tool.gosrc import ast
+from refactor_tool.gosrc.tree import Tree
+from refactor_tool.gosrc.walk import Function, Node, children, walk
+from refactor_tool.model import Span
+from refactor_tool.rules._code import Site
+
+#: A call statement that ends the process or the goroutine, whatever the logger is called.
+_ENDS = re.compile(r"(?:[\w.]+\([^()]*\)\.)?(?:\w+\.)*(?:Fatal\w*|Exit|panic|Goexit)\(")
+_LEAVING_KINDS = frozenset(
+    {"return_statement", "continue_statement", "break_statement", "goto_statement", "fallthrough_statement"}
+)
+
+
+def leaves(tree: Tree, path: str, stmts: Sequence[ast.Stmt]) -> bool:
+    """Tell whether a list of statements never runs on into what follows it."""
+    return bool(stmts) and _leaves(tree, path, stmts[-1])
+
+
+def _leaves(tree: Tree, path: str, stmt: ast.Stmt) -> bool:
+    match stmt:
+        case ast.Return() | ast.Branch():
+            return True
+        case ast.OtherStmt(kind=kind) if kind in _LEAVING_KINDS:
+            return True
+        case ast.ExprStmt(span=span) | ast.OtherStmt(span=span, kind="expression_statement"):
+            return _ENDS.match(tree.text(path, span)) is not None
+        case ast.Block(stmts=stmts):
+            return leaves(tree, path, stmts)
+        case ast.If(then=then, else_=other) if other is not None:
+            return leaves(tree, path, then.stmts) and _leaves(tree, path, other)
+        case ast.For(header=header, body=body):
+            endless = not tree.text(path, header).strip()
+            return endless and not any(isinstance(node, ast.Branch) and node.keyword == "break" for node in own(body))
+        case ast.Select(cases=cases):
+            return bool(cases) and all(leaves(tree, path, case.body) and not _breaks(case) for case in cases)
+        case ast.Switch(cases=cases):
+            has_default = any(case.default for case in cases)
+            return has_default and all(leaves(tree, path, case.body) and not _breaks(case) for case in cases)
+        case ast.Labeled(stmt=inner):
+            return inner is not None and _leaves(tree, path, inner)
+        case _:
+            return False
+
+
+def _breaks(case: ast.Case) -> bool:
+    return bool(case.body) and isinstance(case.body[-1], ast.Branch) and case.body[-1].keyword == "break"
+
+
+def own(node: Node) -> Iterator[Node]:
+    """Yield what stands below a node, function literals left out: they run at another time."""
+    for child in children(node):
+        if not isinstance(child, ast.FuncLit):
+            yield child
+            yield from own(child)
+
+
+def following(site: Site, stmt: Node) -> tuple[ast.Stmt, ...]:
+    """Return the statements that run after `stmt`, which holds the site, in its function: nearest first.
+
+    Nothing follows the last statement of a loop's body but the next round.
+    """
+    out: list[ast.Stmt] = []
+    for node in reversed(site.inside):
+        if isinstance(node, ast.For) and node is not stmt:
+            break
+        if node.span.contains(stmt.span):
+            out.extend(after(node, stmt.span))
+    return tuple(out)
+
+
+def after(node: Node, span: Span) -> tuple[ast.Stmt, ...]:
+    """Return the statements of a block or clause that stand after a span; () for other nodes."""
+    return tuple(stmt for stmt in _list(node) if stmt.span.start >= span.end)
+
+
+def before(node: Node, span: Span) -> tuple[ast.Stmt, ...]:
+    """Return the statements of a block or clause that stand before a span; () for other nodes."""
+    return tuple(stmt for stmt in _list(node) if stmt.span.end <= span.start)
+
+
+def _list(node: Node) -> tuple[ast.Stmt, ...]:
+    match node:
+        case ast.Block(stmts=stmts):
+            return stmts
+        case ast.Case(body=body):
+            return body
+        case _:
+            return ()
+
+
+def is_done(expr: ast.Expr) -> bool:
+    """Tell whether an expression is `ctx.Done()` of any context."""
+    match expr:
+        case ast.Call(fun=ast.Selector(name="Done"), args=()):
+            return True
+        case ast.Paren(x=inner):
+            return is_done(inner)
+        case _:
+            return False
+
+
+def received(comm: ast.Stmt | None) -> ast.Expr | None:
+    """Return what a statement or a select's case receives from, None for another one."""
+    match comm:
+        case ast.ExprStmt(x=ast.Unary(op="<-", x=channel)) | ast.Assign(rhs=(ast.Unary(op="<-", x=channel),)):
+            return channel
+        case _:
+            return None
+
+
+def ends_with_context(case: ast.Case) -> bool:
+    """Tell whether a select's case is the one for the end of a context."""
+    channel = received(case.comm)
+    return channel is not None and is_done(channel)
+
+
+def deferred_calls(function: Function) -> Iterator[ast.Call]:
+    """Yield the calls that a function defers, those in a deferred literal's body included."""
+    if function.body is None:
+        return
+    for node in own(function.body):
+        if isinstance(node, ast.Defer) and isinstance(node.call, ast.Call):
+            if isinstance(node.call.fun, ast.FuncLit):
+                yield from (inner for inner in walk(node.call.fun.body) if isinstance(inner, ast.Call))
+            else:
+                yield node.call
