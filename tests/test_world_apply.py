@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from refactor_tool.world.git import Git
 from refactor_tool.world.tree import read_ref, read_tree
 from tests.faults import each_fault
 from tests.repo import Repo
-from tests.trees import BASE, contents, fingerprint, new_repo, plan_of
+from tests.small_trees import BASE, be_nobody, contents, fingerprint, new_repo, plan_of
 
 STEPS: tuple[dict[str, bytes | None], ...] = (
     {"main.go": b"package main\n\nfunc main() { one() }\n", "pkg/new/deep/n.go": b"package deep\n"},
@@ -26,11 +25,8 @@ STEPS: tuple[dict[str, bytes | None], ...] = (
 
 
 @pytest.fixture(autouse=True)
-def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "home").mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in [name for name in os.environ if name.startswith(("GIT_", "XDG_"))]:
-        monkeypatch.delenv(name)
+def _nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    be_nobody(tmp_path, monkeypatch)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from refactor_tool.model import Snapshot
 from refactor_tool.report.series import DEFAULT_AUTHOR, mailbox, message, series
 from refactor_tool.world.apply import apply_branch, apply_worktree, undo
 from refactor_tool.world.tree import read_each, read_ref, read_tree
-from tests.trees import fingerprint, plan_of
+from tests.small_trees import fingerprint, plan_of
 
 #: Go files of the tree of the issue (k3s fb870ad).
 GO_FILES = 307

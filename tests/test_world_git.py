@@ -16,17 +16,14 @@ from refactor_tool.world.git import Git, check_ref
 from refactor_tool.world.place import locate
 from refactor_tool.world.tree import read_ref, read_tree
 from tests.repo import Repo
-from tests.trees import BASE, new_repo
+from tests.small_trees import BASE, be_nobody, new_repo
 
 SOURCES = {path: file for path, file in BASE.items() if path != "README.md"}
 
 
 @pytest.fixture(autouse=True)
-def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "home").mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in [name for name in os.environ if name.startswith(("GIT_", "XDG_"))]:
-        monkeypatch.delenv(name)
+def _nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    be_nobody(tmp_path, monkeypatch)
 
 
 def failure(path: Path, ref: str) -> EnvironmentFailure:

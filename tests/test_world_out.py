@@ -19,7 +19,7 @@ from refactor_tool.world.out import write_dir, write_file_atomic
 from refactor_tool.world.templates import load_templates
 from refactor_tool.world.transaction import Write, replace_files
 from tests.faults import each_fault
-from tests.trees import contents, new_repo
+from tests.small_trees import contents, new_repo
 
 PLAN = b'{"schema": "refactor-tool/1"}\n'
 FIRST = {"0000-cover-letter.patch": b"cover\n", "0001-one.patch": b"1\n", "0002-two.patch": b"2\n", "plan.json": PLAN}

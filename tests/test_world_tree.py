@@ -22,7 +22,7 @@ from refactor_tool.world import disk, objects
 from refactor_tool.world.disk import Disk
 from refactor_tool.world.tree import read_each, read_many, read_ref, read_tree
 from tests.repo import Repo
-from tests.trees import BASE, GO_MOD, fingerprint, new_repo
+from tests.small_trees import BASE, GO_MOD, be_nobody, fingerprint, new_repo
 
 SOURCES = {path: file for path, file in BASE.items() if path != "README.md"}
 
@@ -32,12 +32,8 @@ def reasons(snapshot: Snapshot) -> dict[str, str]:
 
 
 @pytest.fixture(autouse=True)
-def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give each test a person without any git configuration."""
-    (tmp_path / "home").mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in [name for name in os.environ if name.startswith(("GIT_", "XDG_"))]:
-        monkeypatch.delenv(name)
+def _nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    be_nobody(tmp_path, monkeypatch)
 
 
 # --- what a snapshot holds ----------------------------------------------------------------------------
