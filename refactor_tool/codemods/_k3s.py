@@ -43,6 +43,11 @@ def folder_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
+def is_test(path: str) -> bool:
+    """Tell whether a file is a test or holds helpers of tests."""
+    return path.endswith("_test.go") or path.startswith("tests/")
+
+
 def site(
     tree: Tree,
     codemod: str,

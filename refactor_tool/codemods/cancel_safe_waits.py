@@ -14,15 +14,16 @@ from itertools import pairwise
 from refactor_tool.codemod import Anchor, Codemod, Template
 from refactor_tool.codemods import _shapes
 from refactor_tool.codemods._close_on_success import CLOSE, CLOSE_AT_END, close_on_success
-from refactor_tool.codemods._k3s import CONFIG, CONTROL, EXECUTOR, TUNNEL, UTIL, package, relocated, site
-from refactor_tool.gosrc import ast, layout
+from refactor_tool.codemods._fatal_waits import CALLS, ENDED, FATAL, fatal_waits
+from refactor_tool.codemods._k3s import CONFIG, CONTROL, EXECUTOR, TUNNEL, UTIL, is_test, package, relocated, site
+from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree
-from refactor_tool.gosrc.walk import functions_at, trail, walk
+from refactor_tool.gosrc.walk import functions_at, trail
 from refactor_tool.model import Change, Channel, Edit, Finding, Leave, Manual, NeedImport, Rewrite, Span, Verdict
 from refactor_tool.record import replace
 
 ID = "cancel-safe-waits"
-LOGRUS = "github.com/sirupsen/logrus"
+MESSAGE = "end the wait with the context"
 OLD_NAME, NEW_NAME = "apiServerReady", "rbacReady"
 #: Functions that wait with a bare receive or close with defer, and their anchors.
 RECEIVES = {
@@ -35,16 +36,12 @@ RECEIVES = {
 CLOSES = {"scheduler": "control-scheduler", "cloudControllerManager": "control-cloud-controller"}
 #: The components of the embedded executor that wait, with the number of parameters that they must have to be tested.
 COMPONENTS = {"Kubelet": 2, "APIServer": 2, "Scheduler": 3, "ControllerManager": 2, "CloudControllerManager": 3}
-#: Waits that end the process where they fail, and their anchors.
-FATAL = {"WaitForRBACReady": "tunnel-rbac", "waitForUntaintedNode": "untainted-node", "APIServerHandlers": "handlers"}
 
-_ENDED = Template(f"{ID}/ended.go.j2", ("ctx", "exit"))
 _TEST = Template(f"{ID}/embed_test.go.j2", ("config",))
 LOCAL = rb"\w*[rR]eady"
 _LOCAL = re.compile(rb"\b" + LOCAL + rb"\b")
 _ASKED = re.compile(rb"\b\w+ReadyChan\b")
 _OLD = re.compile(rb"\b" + OLD_NAME.encode() + rb"\b")
-_FATAL = re.compile(rb"\b(?:" + "|".join(FATAL).encode() + rb")\b")
 
 
 def find(tree: Tree) -> Iterator[Finding]:
@@ -83,27 +80,42 @@ def _finding(
 
 
 def _receives(tree: Tree, closes: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the bare receives from a channel that is handed on or asked for, and the waits that are right already."""
-    message = "end the wait with the context"
+    """Yield the bare receives from channels, and the waits that are right already."""
     for path, decl in _waiting_functions(tree):
-        anchor = RECEIVES.get(decl.name, "")
-        for use in _channels(tree, path, decl):
-            receive = _bare_receive(tree, use)
-            if receive is not None:
-                ready = _new_name(tree, use) or use.name
-                yield _receive(tree, use, receive, ready, anchor, closes, _tests(tree, path, decl))
-            elif use.role == "receive":
-                line = tree.line_text(path, use.span.start)
-                odd = Manual(f"{line!r} does more than wait", f"select on {use.name} and the end of the context")
-                yield _finding(tree, path, use.span, odd, message, "receive", anchor)
-            elif use.role == "argument" and _is_wait_ready(tree, use):
-                done = Leave("the wait ends with the context already", done=True)
-                yield _finding(tree, path, use.span, done, message, "receive", anchor)
-    for path in tree.files_with(b"ReadyChan()"):
-        for use in tree.occurrences(path, _ASKED) if not _is_test(path) else ():
-            receive, call = _bare_receive(tree, use), tree.call_at(path, use.qualified) if use.role == "call" else None
-            if receive is not None and call is not None:
-                yield _receive(tree, use, receive, tree.text(path, call.span), "", closes)
+        yield from _in_function(tree, path, decl, closes)
+    for path in tree.files_with(b"ReadyChan()", b"ReadyChan <-chan struct{}"):
+        if not is_test(path):
+            yield from _of_executor(tree, path, closes)
+
+
+def _in_function(tree: Tree, path: str, decl: ast.FuncDecl, closes: Sequence[Finding]) -> Iterator[Finding]:
+    """Judge what a function of the tunnel or an executor does with the channels that it is given."""
+    anchor = RECEIVES.get(decl.name, "")
+    for use in _channels(tree, path, decl):
+        receive = _bare_receive(tree, use)
+        if receive is not None:
+            ready = _new_name(tree, use) or use.name
+            yield _receive(tree, use, receive, ready, anchor, closes, _tests(tree, path, decl))
+        elif use.role == "receive":
+            line = tree.line_text(path, use.span.start)
+            odd = Manual(f"{line!r} does more than wait", f"select on {use.name} and the end of the context")
+            yield _finding(tree, path, use.span, odd, MESSAGE, "receive", anchor)
+        elif use.role == "argument" and _is_wait_ready(tree, use):
+            done = Leave("the wait ends with the context already", done=True)
+            yield _finding(tree, path, use.span, done, MESSAGE, "receive", anchor)
+
+
+def _of_executor(tree: Tree, path: str, closes: Sequence[Finding]) -> Iterator[Finding]:
+    """Judge the bare receives from a channel that an executor is asked for, there or by a caller that hands it on."""
+    for use in tree.occurrences(path, _ASKED):
+        receive = _bare_receive(tree, use)
+        call = tree.call_at(path, use.qualified) if use.role == "call" else None
+        if receive is not None and (call is not None or isinstance(use.object, ast.LocalObject)):
+            ready = tree.text(path, call.span) if call is not None else use.name
+            yield _receive(tree, use, receive, ready, "", closes)
+        elif isinstance(use.object, ast.LocalObject):
+            given = Leave("a channel of the executor that the function is given", done=True)
+            yield _finding(tree, path, use.span, given, MESSAGE, "channel")
 
 
 def _receive(
@@ -120,7 +132,7 @@ def _receive(
         isinstance(close.verdict, Rewrite) and _same_function(tree, close, use.path, receive) for close in closes
     )
     verdict = _shapes.wait_ready(tree, use.path, receive, ready, tests, close_goes=goes)
-    return _finding(tree, use.path, receive, verdict, "end the wait with the context", "receive", anchor)
+    return _finding(tree, use.path, receive, verdict, MESSAGE, "receive", anchor)
 
 
 def _same_function(tree: Tree, close: Finding, path: str, receive: Span) -> bool:
@@ -131,14 +143,10 @@ def _same_function(tree: Tree, close: Finding, path: str, receive: Span) -> bool
 def _waiting_functions(tree: Tree) -> Iterator[tuple[str, ast.FuncDecl]]:
     """Yield the functions of the tunnel, and those methods of executors that are given a channel to wait for."""
     for path in tree.package_files(package(tree, TUNNEL)):
-        if not _is_test(path):
+        if not is_test(path):
             yield from ((path, decl) for decl in tree.decls(path) if isinstance(decl, ast.FuncDecl))
     for executor in tree.implementers(package(tree, EXECUTOR), "Executor"):
-        yield from (found for found in executor.methods if found[1].name in RECEIVES and not _is_test(found[0]))
-
-
-def _is_test(path: str) -> bool:
-    return path.endswith("_test.go") or path.startswith("tests/")
+        yield from (found for found in executor.methods if found[1].name in RECEIVES and not is_test(found[0]))
 
 
 def _channels(tree: Tree, path: str, decl: ast.FuncDecl) -> Iterator[Occurrence]:
@@ -230,7 +238,7 @@ def _new_name(tree: Tree, use: Occurrence) -> str | None:
 def _is_about_permissions(tree: Tree, path: str) -> bool:
     """Tell whether the channel of that name is closed where the permissions are waited for, and nowhere else."""
     closes = [use for use in tree.occurrences(path, _OLD) if use.role in ("close", "defer-close")]
-    waits = [use for use in tree.occurrences(path, _FATAL) if use.name == "WaitForRBACReady" and use.role == "call"]
+    waits = [use for use in tree.occurrences(path, CALLS) if use.name == "WaitForRBACReady" and use.role == "call"]
     return bool(closes) and all(
         any(_in_one_function(tree, path, close.span, wait.span) for wait in waits) for close in closes
     )
@@ -247,7 +255,7 @@ def _in_one_function(tree: Tree, path: str, one: Span, other: Span) -> bool:
 def _closes(tree: Tree) -> Iterator[Finding]:
     """Yield where the control plane reports readiness as it leaves a goroutine, for whatever reason."""
     for path in tree.package_files(package(tree, CONTROL)):
-        for use in tree.occurrences(path, _LOCAL) if not _is_test(path) and b"close(" in tree.data(path) else ():
+        for use in tree.occurrences(path, _LOCAL) if not is_test(path) and b"close(" in tree.data(path) else ():
             if not isinstance(use.object, ast.LocalObject) or use.role not in ("close", "defer-close"):
                 continue
             decl = tree.function_at(path, use.span.start)
@@ -267,74 +275,11 @@ def _is_deferred(tree: Tree, use: Occurrence) -> bool:
     return decl is not None and any(isinstance(node, ast.Defer) for node in trail(decl, use.span))
 
 
-# --- fatal waits ------------------------------------------------------------------------------------
-
-
 def _fatals(tree: Tree) -> Iterator[Finding]:
     """Yield where a wait that fails is fatal, also if it fails because the process shuts down."""
-    executors = {
-        package(tree, EXECUTOR),
-        *(each.package for each in tree.implementers(package(tree, EXECUTOR), "Executor")),
-    }
-    for folder in sorted({package(tree, TUNNEL), package(tree, CONTROL), *executors}):
-        for path in tree.package_files(folder):
-            for use in tree.occurrences(path, _FATAL) if not _is_test(path) else ():
-                guard = _fatal_guard(tree, use) if use.role == "call" else None
-                if guard is not None:
-                    verdict = _unless_ended(tree, path, guard)
-                    message = "do not end the process because a wait was cancelled"
-                    yield _finding(tree, path, use.span, verdict, message, "fatal", FATAL[use.name])
-
-
-def _fatal_guard(tree: Tree, use: Occurrence) -> ast.If | None:
-    """Return the `if` that tests the error of a call, in it or after it, and is fatal in the end."""
-    path = use.path
-    decl = _shapes.whole_function(tree, path, use.span)
-    for parent, node in pairwise(trail(decl, use.span) if decl is not None else ()):
-        match node:
-            case ast.If(init=ast.Assign() as init) if init.span.contains(use.span):
-                return node if _is_fatal(tree, path, node) else None
-            case ast.Assign(lhs=(*_, ast.Ident(name=err))) if isinstance(parent, ast.Block):
-                after = (stmt for stmt in parent.stmts[parent.stmts.index(node) + 1 :] if isinstance(stmt, ast.If))
-                tests = (
-                    stmt for stmt in after if any(isinstance(n, ast.Ident) and n.name == err for n in walk(stmt.cond))
-                )
-                guard = next(tests, None)
-                return guard if guard is not None and _is_fatal(tree, path, guard) else None
-            case _:
-                pass
-    return None
-
-
-def _is_fatal(tree: Tree, path: str, guard: ast.If) -> bool:
-    match guard.then.stmts:
-        case (*_, ast.ExprStmt(x=ast.Call() as call)):
-            found = tree.calls(path, call)
-            return isinstance(found, ast.PackageObject) and found.package == LOGRUS and found.name.startswith("Fatal")
-        case _:
-            return False
-
-
-def _unless_ended(tree: Tree, path: str, guard: ast.If) -> Verdict:
-    """Leave the function at the start of a guard where the context has ended."""
-    first = guard.then.stmts[0]
-    by_hand = "return where the context has ended, and be fatal only otherwise"
-    line = tree.line_text(path, guard.span.start)
-    match first:
-        case ast.If(cond=ast.Binary(op="!=", x=ast.Call(fun=ast.Selector(name="Err")))):
-            return Leave("not fatal where the context has ended already", done=True)
-        case _:
-            pass
-    decl = _shapes.whole_function(tree, path, first.span)
-    function = functions_at(decl, first.span)[-1] if decl is not None else None
-    ctx = _shapes.context_at(tree, path, decl, first.span) if decl is not None else None
-    leave = _shapes.exit_of(function) if function is not None else None
-    if function is None or ctx is None or leave is None:
-        return Manual(f"{line!r} is fatal where no context is at hand, or more than an error is returned", by_hand)
-    above = _shapes.comment_above(tree, path, first.span)
-    at = layout.insert_before_line(tree, path, above.start if above is not None else first.span.start)
-    text = _ENDED.filled({"ctx": ctx, "exit": leave}, tree.indent(path, first.span.start), lines=True)
-    return Rewrite((Edit(path, at, text),))
+    for use, verdict in fatal_waits(tree):
+        message = "do not end the process because a wait was cancelled"
+        yield _finding(tree, use.path, use.span, verdict, message, "fatal", FATAL[use.name])
 
 
 CODEMOD = Codemod(
@@ -353,6 +298,6 @@ CODEMOD = Codemod(
         *(Anchor(name, optional=name == "control-scheduler") for name in CLOSES.values()),
         *(Anchor(name, optional=name != "handlers") for name in FATAL.values()),
     ),
-    templates=(_ENDED, _TEST, CLOSE, CLOSE_AT_END, _shapes.WAIT_READY),
+    templates=(ENDED, _TEST, CLOSE, CLOSE_AT_END, _shapes.WAIT_READY),
     find=find,
 )
