@@ -6,7 +6,7 @@ anyone can write a byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import assert_never
 
@@ -124,7 +124,7 @@ def plan(
             steps.append(Step(codemod.id, codemod.title, codemod.body, ran.findings, ran.changes))
             tree = tree.after(ran.changes)
     report("proof", len(suite), len(suite))
-    problems.extend(_second_plan(tree, [codemod for codemod in suite if codemod.id not in pending], base, steps))
+    problems.extend(_second_plan(tree, suite, pending, base, steps))
     if problems and not keep_going:
         steps, tree = [], base
     return Plan(
@@ -292,15 +292,17 @@ def _again(after: Tree, codemod: Codemod) -> list[Problem]:
     ]
 
 
-def _second_plan(tree: Tree, ran: Sequence[Codemod], base: Tree, steps: Sequence[Step]) -> list[Problem]:
-    """Hold the final tree against the codemods that ran and the audit: nothing to do, nothing newly unclassified."""
+def _second_plan(
+    tree: Tree, suite: Sequence[Codemod], pending: Container[str], base: Tree, steps: Sequence[Step]
+) -> list[Problem]:
+    """Hold the final tree against all codemods and the audit: nothing left to do, nothing newly unclassified."""
     if not steps:
         return []
-    found = [finding for codemod in ran for finding in find(tree, codemod)]
+    found = [finding for codemod in suite for finding in find(tree, codemod)]
     out = [
         _about(tree, ExitCode.INTERNAL, f"a second plan is not empty: {item.message}", item)
         for item in found
-        if isinstance(item.verdict, Rewrite)
+        if isinstance(item.verdict, Rewrite) and item.id not in pending
     ]
     known = {_line(base, item) for item in audit(base, ())}
     newly = [item for item in audit(tree, found) if item.is_unclassified and _line(tree, item) not in known]
