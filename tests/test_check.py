@@ -6,7 +6,6 @@ The table is the contract: a row for each exit code, and for each lie a gate cou
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -125,13 +124,19 @@ ROWS = [
     ),
     Row("findings of the base", 0, "there before", ["--base", "main"], trees.before),
     Row("everything accepted", 0, "in the baseline", ACCEPTED, trees.before, baselined),
-    Row("suppressed with rule and reason", 0, "suppressed in the source", (), lambda: excused(f"{IGNORE} audit known")),
+    Row(
+        "suppressed with rule and reason",
+        0,
+        "suppressed in the source",
+        (),
+        lambda: excused(f"{IGNORE} apiserver-ready known"),
+    ),
     Row(
         "suppressed to this very day",
         0,
         "suppressed",
         ["--today", "2026-11-30"],
-        lambda: excused(f"{IGNORE} audit known until=2026-11-30"),
+        lambda: excused(f"{IGNORE} apiserver-ready known until=2026-11-30"),
     ),
     Row("configuration that looks away", 0, "--fail-on never", (), config('fail-on = "never"', fifth)),
     Row(
@@ -182,25 +187,27 @@ ROWS = [
         1,
         "1 finding at or above error",
         (),
-        lambda: trees.added(trees.after(), EXTRA, f"package agent\n\n{IGNORE} audit why\nvar x = 1\n"),
+        lambda: trees.added(trees.after(), EXTRA, f"package agent\n\n{IGNORE} apiserver-ready why\nvar x = 1\n"),
     ),
-    Row("suppression without a reason", 1, "2 findings", (), lambda: excused(f"{IGNORE} audit")),
+    Row("suppression without a reason", 1, "2 findings", (), lambda: excused(f"{IGNORE} apiserver-ready")),
     Row("suppression without a rule", 1, "2 findings", (), lambda: excused(IGNORE)),
-    Row("suppression of a rule that is not there", 1, "2 findings", (), lambda: excused(f"{IGNORE} adit why")),
+    Row(
+        "suppression of a rule that is not there", 1, "2 findings", (), lambda: excused(f"{IGNORE} apiserver-raedy why")
+    ),
     Row("suppression of another rule", 1, "2 findings", (), lambda: excused(f"{IGNORE} cri-ready why")),
     Row(
         "expired suppression",
         1,
         "1 finding",
         ["--today", "2026-12-01"],
-        lambda: excused(f"{IGNORE} audit known until=2026-11-30"),
+        lambda: excused(f"{IGNORE} apiserver-ready known until=2026-11-30"),
     ),
     Row(
         "expired by SOURCE_DATE_EPOCH",
         1,
         "1 finding",
         (),
-        lambda: excused(f"{IGNORE} audit known until=2026-11-30"),
+        lambda: excused(f"{IGNORE} apiserver-ready known until=2026-11-30"),
         env={"SOURCE_DATE_EPOCH": "1796083200"},
     ),
     Row(
@@ -250,7 +257,7 @@ ROWS = [
             git("checkout", "-q", "--orphan", "other"), git("commit", "-q", "-m", "x"), git("checkout", "-q", "main")
         ),
     ),
-    Row("no git", 3, "git was not found", (), env={"PATH": os.devnull}),
+    Row("no git", 3, "git was not found", (), env={"PATH": "/nonexistent"}),
     # 4: nothing scanned, or not what must be there
     Row("no Go file", 4, "no Go file is there", (), lambda: {"README": trees.before()["go.mod"]}),
     Row(

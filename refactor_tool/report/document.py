@@ -81,10 +81,8 @@ def severity(finding: Finding) -> Severity | None:
             return None
         case _ if finding.severity is not None:
             return finding.severity
-        case Rewrite():
+        case Rewrite() | Manual():
             return "error"
-        case Manual(blocks=blocks):
-            return "error" if blocks else "warning"
         case _:
             assert_never(finding.verdict)
 

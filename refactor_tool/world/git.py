@@ -73,7 +73,7 @@ class Git:
         whole = _environment(as_user or self.foreign) | dict(env or {})
         try:
             return Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=whole, bufsize=1 << 16)
-        except (FileNotFoundError, PermissionError):
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
             raise EnvironmentFailure("git was not found on PATH", "install git 2.25 or newer") from None
 
     def failure(self, err: str, what: str) -> EnvironmentFailure:

@@ -1,0 +1,293 @@
+"""Where people keep a tree: each kind of repository gives the very same answer, or says the command that helps."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import trees
+from tests.command import Ran, run
+from tests.repo import Repo
+from tests.test_check import EXTRA, FIFTH, fifth
+
+
+def told(ran: Ran) -> Any:
+    """Return the findings of a JSON document, and the decision without the name of its place."""
+    document = json.loads(ran.out)
+    return document["findings"], document["gate"]["results"], document["summary"], document["gate"]["line"]
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    """Return a clone-like repository of two commits: the migrated tree, then a wait that somebody added."""
+    repo = Repo(tmp_path / "origin")
+    repo.commit(trees.after())
+    repo.commit(fifth(), "add a wait")
+    return repo
+
+
+@pytest.fixture
+def wanted(repo: Repo) -> Any:
+    ran = run("check", "--format", "json", repo.path)
+    assert ran.code == 1
+    return told(ran)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A way to have the tree: what to do, the arguments and the environment that go with it."""
+
+    path: Path
+    args: tuple[str, ...] = ()
+    cwd: Path | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    typed: bool = True
+
+
+def clone(repo: Repo, *args: str) -> Path:
+    where = repo.path.parent / "clone"
+    repo.git("clone", "-q", *args, repo.path.as_uri(), str(where))
+    return where
+
+
+def sparse(repo: Repo) -> Place:
+    where = clone(repo)
+    repo.git("-C", str(where), "sparse-checkout", "set", "--no-cone", "/go.mod", "/pkg/util/")
+    assert not (where / EXTRA).exists()
+    return Place(where)
+
+
+def partial(repo: Repo) -> Place:
+    repo.git("config", "uploadpack.allowFilter", "true")
+    return Place(clone(repo, "--filter=blob:none"))
+
+
+def linked_worktree(repo: Repo) -> Place:
+    where = repo.path.parent / "linked"
+    repo.git("worktree", "add", "-q", "--detach", str(where))
+    return Place(where)
+
+
+def submodule(repo: Repo) -> Place:
+    outer = Repo(repo.path.parent / "outer")
+    outer.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", repo.path.as_uri(), "k3s")
+    outer.git("commit", "-q", "-m", "x")
+    return Place(outer.path / "k3s")
+
+
+def detached(repo: Repo) -> Place:
+    repo.git("checkout", "-q", "--detach")
+    return Place(repo.path)
+
+
+def merge_ref(repo: Repo) -> Place:
+    """Check out what GitHub tests: a merge of base and head that no branch has, at depth 1."""
+    repo.git("checkout", "-q", "-b", "pull", "HEAD~1")
+    repo.git("commit", "-q", "--allow-empty", "-m", "elsewhere")
+    repo.git("checkout", "-q", "--detach", "main")
+    repo.git("merge", "-q", "--no-ff", "-m", "merge", "pull")
+    repo.git("update-ref", "refs/pull/1/merge", "HEAD")
+    repo.git("checkout", "-q", "main")
+    where = Repo(repo.path.parent / "runner")
+    where.git("fetch", "-q", "--depth=1", repo.path.as_uri(), "+refs/pull/1/merge:refs/remotes/pull/1/merge")
+    where.git("checkout", "-q", "--detach", "refs/remotes/pull/1/merge")
+    return Place(where.path)
+
+
+def git_dir(repo: Repo) -> Place:
+    where = repo.path.parent / "elsewhere"
+    where.mkdir()
+    env = {"GIT_DIR": str(repo.path / ".git"), "GIT_WORK_TREE": str(repo.path)}
+    return Place(repo.path, cwd=where, env=env, typed=False)
+
+
+def hook(repo: Repo) -> Place:
+    """Run as a hook does: git sets GIT_DIR and GIT_INDEX_FILE, relative to the top."""
+    return Place(repo.path, cwd=repo.path, env={"GIT_DIR": ".git", "GIT_INDEX_FILE": ".git/index"}, typed=False)
+
+
+def foreign(repo: Repo) -> Place:
+    """Give the repository to somebody else and trust it, as a CI container does."""
+    own(repo.path)
+    home = repo.path.parent / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text(f"[safe]\n\tdirectory = {repo.path}\n")
+    return Place(repo.path, env={"HOME": str(home)})
+
+
+def own(path: Path, user: int = 12345) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    subprocess.run(["chown", "-R", str(user), path], check=True)
+
+
+def crlf(repo: Repo) -> Place:
+    """Clone with line ends that no snapshot may take over: the index says what the tree is."""
+    return Place(clone(repo, "-c", "core.autocrlf=true"), ("--staged",))
+
+
+PLACES: dict[str, Callable[[Repo], Place]] = {
+    "work tree": lambda repo: Place(repo.path),
+    "folder below": lambda repo: Place(repo.path / "pkg/util"),
+    "current folder": lambda repo: Place(repo.path, cwd=repo.path, typed=False),
+    "current folder below": lambda repo: Place(repo.path, cwd=repo.path / "pkg", typed=False),
+    "branch": lambda repo: Place(repo.path, ("--ref", "main")),
+    "index": lambda repo: Place(repo.path, ("--staged",)),
+    "bare repository": lambda repo: Place(clone(repo, "--bare")),
+    "mirror": lambda repo: Place(clone(repo, "--mirror"), ("--ref", "main")),
+    "shallow clone": lambda repo: Place(clone(repo, "--depth=1")),
+    "sparse checkout": sparse,
+    "partial clone": partial,
+    "linked work tree": linked_worktree,
+    "submodule": submodule,
+    "detached head": detached,
+    "merge ref at depth 1": merge_ref,
+    "GIT_DIR and GIT_WORK_TREE": git_dir,
+    "hook": hook,
+    "somebody else's, trusted": foreign,
+    "converted line ends": crlf,
+}
+
+
+@pytest.mark.parametrize("make", PLACES.values(), ids=PLACES)
+def test_every_place_gives_the_same_answer(make: Callable[[Repo], Place], repo: Repo, wanted: Any) -> None:
+    place = make(repo)
+    path = (str(place.path),) if place.typed else ()
+    ran = run("check", "--format", "json", *place.args, *path, cwd=place.cwd, env=place.env)
+    assert ran.code == 1, ran
+    assert told(ran) == wanted
+
+
+def test_plain_folder_needs_no_git(repo: Repo, wanted: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "plain"
+    repo.git("checkout-index", "-a", f"--prefix={folder}/")
+    ran = run("check", "--format", "json", folder, env={"PATH": "/nonexistent"})
+    assert told(ran) == wanted
+
+
+# --- places that cannot answer ------------------------------------------------------------------------
+
+
+def helping(ran: Ran) -> list[str]:
+    """Return the words of the command that the line offers, after its last colon in parentheses."""
+    assert ran.last.endswith(")"), ran.last
+    return shlex.split(ran.last[:-1].rpartition("(")[2].rpartition(": ")[2])
+
+
+def test_shallow_clone_without_the_base_says_what_to_fetch_and_that_helps(repo: Repo) -> None:
+    where = clone(repo, "--depth=1")
+    ran = run("check", where, "--base", "HEAD~1")
+    assert ran.code == 3 and "shallow" in ran.last
+    words = helping(ran)
+    assert words[:3] == ["git", "-C", str(where)]
+    repo.git(*words[1:])
+    again = run("check", where, "--base", "HEAD~1")
+    assert again.code == 1 and again.last.startswith("failed (exit 1): 1 finding at or above error")
+
+
+def test_base_branch_that_was_not_fetched_says_what_to_fetch_and_that_helps(repo: Repo) -> None:
+    repo.git("branch", "release", "HEAD~1")
+    where = clone(repo, "--depth=1", "--single-branch")
+    ran = run("check", where, "--base", "origin/release")
+    assert ran.code == 3
+    command, _, base = ran.last[:-1].rpartition("(")[2].rpartition(": ")[2].partition(", then use --base ")
+    assert base == "FETCH_HEAD"
+    repo.git(*shlex.split(command)[1:])
+    assert run("check", where, "--base", base).code == 1
+
+
+def test_where_a_shallow_clone_and_its_base_parted_is_cut_off(repo: Repo) -> None:
+    repo.git("checkout", "-q", "-b", "side", "HEAD~1")
+    repo.git("commit", "-q", "--allow-empty", "-m", "x")
+    repo.git("checkout", "-q", "main")
+    where = clone(repo, "--depth=1", "--no-single-branch")
+    ran = run("check", where, "--base", "origin/side...")
+    assert ran.code == 3 and "cut off (a shallow clone)" in ran.last
+    repo.git(*helping(ran)[1:])
+    again = run("check", where, "--base", "origin/side...")
+    assert again.code == 1 and "1 finding at or above error" in again.last
+
+
+def test_repository_of_somebody_else_says_how_to_trust_it(repo: Repo) -> None:
+    own(repo.path)
+    ran = run("check", repo.path, "--ref", "main", env={"HOME": str(repo.path.parent)})
+    assert ran.code == 3
+    assert helping(ran) == ["git", "config", "--global", "--add", "safe.directory", str(repo.path)]
+
+
+def test_bare_repository_has_no_index(repo: Repo) -> None:
+    ran = run("check", clone(repo, "--bare"), "--staged")
+    assert ran.code == 2 and "nothing is staged" in ran.last
+
+
+def test_repository_without_a_commit_has_no_ref(tmp_path: Path) -> None:
+    empty = Repo(tmp_path / "empty")
+    ran = run("check", empty.path, "--ref", "HEAD")
+    assert (ran.code, "no commit yet" in ran.last) == (3, True)
+
+
+def test_partial_clone_without_the_files_of_a_base_says_how_to_fetch_them(repo: Repo) -> None:
+    repo.git("config", "uploadpack.allowFilter", "true")
+    repo.commit(trees.edited(fifth(), "pkg/util/client.go", "package util", "package util\n\n// more"), "third")
+    where = clone(repo, "--filter=blob:none")
+    ran = run("check", where, "--base", "HEAD~1")
+    assert ran.code == 3 and "partial clone" in ran.last
+    repo.git(*helping(ran)[1:])
+    assert run("check", where, "--base", "HEAD~1").last.startswith("passed: 1 there before")
+
+
+# --- the index ----------------------------------------------------------------------------------------
+
+
+def test_commit_of_everything_is_judged_by_its_own_index(repo: Repo) -> None:
+    """`git commit -a` lets its hook see another index than the repository's; so does `git commit PATH`."""
+    repo.commit(trees.after(), "back")
+    script = repo.path / ".git/hooks/pre-commit"
+    script.write_text('#!/bin/sh\nprintf "%s" "$GIT_INDEX_FILE" >.git/seen\nexit 1\n')
+    script.chmod(0o755)
+    (repo.path / "pkg/agent/tunnel/tunnel.go").write_bytes(trees.before()["pkg/agent/tunnel/tunnel.go"].data)
+    assert repo.run("commit", "-a", "-q", "-m", "x").returncode == 1
+    index = (repo.path / ".git/seen").read_text()
+    assert run("check", "--staged", repo.path).code == 0, "nothing is in the repository's index"
+    script.write_text(f"#!/bin/sh\ncp {index} .git/kept\nexit 1\n")
+    repo.run("commit", "-a", "-q", "-m", "x")
+    ran = run("check", "--staged", cwd=repo.path, env={"GIT_DIR": ".git", "GIT_INDEX_FILE": ".git/kept"})
+    assert ran.code == 1 and "apiserver-ready" in ran.last
+
+
+def test_work_tree_has_no_say_in_what_is_staged(repo: Repo) -> None:
+    (repo.path / EXTRA).unlink()
+    (repo.path / "pkg/util/api.go").write_text("not Go")
+    assert run("check", repo.path).code != 1
+    assert run("check", "--staged", repo.path).last.startswith("failed (exit 1): 1 finding")
+
+
+def test_configuration_and_baseline_come_from_the_tree_that_is_judged(repo: Repo) -> None:
+    baseline = repo.path / "accepted.jsonl"
+    assert run("check", repo.path, "--baseline", baseline, "--write-baseline").code == 0
+    (repo.path / ".refactor-tool.toml").write_text('baseline = "accepted.jsonl"\n')
+    repo.git("add", "-A")
+    assert run("check", repo.path).last == "passed: 1 in the baseline"
+    assert run("check", repo.path, "--staged").last == "passed: 1 in the baseline"
+    assert run("check", repo.path, "--ref", "main").code == 1, "the commit has neither"
+    repo.git("commit", "-q", "-m", "accept")
+    baseline.unlink()
+    assert run("check", repo.path, "--ref", "main").last == "passed: 1 in the baseline"
+    assert run("check", clone(repo, "--bare")).last == "passed: 1 in the baseline"
+    ran = run("check", repo.path)
+    assert ran.code == 2 and "there is no such baseline" in ran.last
+
+
+def test_configuration_counts_from_a_folder_below(repo: Repo) -> None:
+    (repo.path / ".refactor-tool.toml").write_text('fail-on = "never"\n')
+    assert run("check", repo.path / "pkg/util").code == 0
+    (repo.path / "pkg/.refactor-tool.toml").write_text('fail-on = "error"\n')
+    assert run("check", repo.path / "pkg/util").code == 1
