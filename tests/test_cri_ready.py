@@ -50,6 +50,14 @@ START = "\t\tif err := executor.Containerd(ctx, node); err != nil {\n\t\t\tretur
         pytest.param(
             RUN,
             "run",
+            "\tif node.Docker {\n",
+            "\tif node.Docker && cfg.Debug {\n",
+            ["manual close-channel"],
+            id="condition-with-more-in-it",
+        ),
+        pytest.param(
+            RUN,
+            "run",
             "\treturn startAgent(ctx, node)",
             "\treturn executor.Docker(ctx, node)",
             ["manual close-channel"],

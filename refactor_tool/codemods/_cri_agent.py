@@ -152,12 +152,9 @@ def _else_branch(tree: Tree, path: str, stmt: ast.Stmt, before: Sequence[ast.Stm
     """Add the last branch to the `if` that starts one of two runtimes, and remove what closed the channel after it."""
     chain = next((each for each in reversed(before) if not _is_log(tree, path, each)), None)
     branches, last = _branches(chain)
-    inside = [[start for start in starts if branch.span.contains(start.span)] for branch in branches]
+    chosen = [(_chosen(branch.cond), _started(branch.then, starts)) for branch in branches]
     args = {start.args for start in starts}
-    if sorted(start.runtime for start in starts) != ["Containerd", "Docker"] or [len(each) for each in inside] != [
-        1,
-        1,
-    ]:
+    if len(starts) != 2 or sorted(chosen) != [("Containerd", "Containerd"), ("Docker", "Docker")]:
         return Manual("the statement before does not start docker, else containerd, and nothing else", BY_HAND)
     if len(args) != 1 or len(starts[0].args) != 2:
         return Manual("docker and containerd are not started with the same context and node", BY_HAND)
@@ -165,27 +162,40 @@ def _else_branch(tree: Tree, path: str, stmt: ast.Stmt, before: Sequence[ast.Stm
     if last is not None:
         known = any(isinstance(node, ast.Call) and _is_cri(tree, tree.calls(path, node)) for node in walk(last))
         return _shapes.combined(gone) if known else Manual("there is a last else branch that is not known", BY_HAND)
-    executor = tree.qualify(path, package(tree, EXECUTOR), "executor", branches[-1].span.start)
+    executor = tree.qualify(path, package(tree, EXECUTOR), "executor", branches[-1].then.span.start)
     if executor is None:
         return _shapes.cannot_name(EXECUTOR, "executor.CRI")
     ctx, node = starts[0].args
-    end = branches[-1].span.end
+    end = branches[-1].then.span.end
     text = Fragment.of(ELSE.name, tree.indent(path, end - 1), executor=executor.prefix, ctx=ctx, node=node)
     return _shapes.combined((Edit(path, Span(end, end), text), *_shapes.needs(path, executor)), gone)
 
 
-def _branches(stmt: ast.Stmt | None) -> tuple[tuple[ast.Block, ...], ast.Block | None]:
-    """Return the blocks of an `if` and its `else if`s, and that of the last `else`."""
+def _branches(stmt: ast.Stmt | None) -> tuple[tuple[ast.If, ...], ast.Block | None]:
+    """Return an `if` and its `else if`s, and the block of the last `else`."""
     match stmt:
-        case ast.If(then=then, else_=ast.If() as other):
+        case ast.If(else_=ast.If() as other):
             rest, last = _branches(other)
-            return (then, *rest), last
-        case ast.If(then=then, else_=ast.Block() as last):
-            return (then,), last
-        case ast.If(then=then):
-            return (then,), None
+            return (stmt, *rest), last
+        case ast.If(else_=last):
+            return (stmt,), last
         case _:
             return (), None
+
+
+def _chosen(cond: ast.Expr) -> str:
+    """Return what a node's configuration asks for where a condition holds, "" for an unknown condition."""
+    match cond:
+        case ast.Selector(name="Docker"):
+            return "Docker"
+        case ast.Binary(op="==", x=ast.Selector(name="ContainerRuntimeEndpoint"), y=ast.Literal_(text='""')):
+            return "Containerd"
+        case _:
+            return ""
+
+
+def _started(block: ast.Block, starts: Sequence[Start]) -> str:
+    return "".join(start.runtime for start in starts if block.span.contains(start.span))
 
 
 def _is_log(tree: Tree, path: str, stmt: ast.Stmt) -> bool:
