@@ -9,7 +9,7 @@ from itertools import pairwise
 from refactor_tool.codemod import Template
 from refactor_tool.codemods import _shapes
 from refactor_tool.codemods._cri_carriers import BY_HAND, ID, Carriers, finding
-from refactor_tool.codemods._k3s import AGENT, EXECUTOR, package
+from refactor_tool.codemods._k3s import AGENT, DAEMONS_AGENT, EXECUTOR, package
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import Node, functions_at, trail, walk
@@ -35,7 +35,12 @@ def closing(carriers: Carriers, use: Occurrence) -> Finding:
         return finding(tree, path, use.qualified, unknown, "call executor.CRI", "unknown-shape")
     stmt, before = place
     starts = _starts(tree, path, whole)
-    if not starts:
+    verdict: Verdict
+    elsewhere = _started_elsewhere(tree) if not starts else ""
+    if elsewhere and _reaches_agent(tree, path, whole):
+        by_hand = f"let {elsewhere} call executor.CRI for a runtime that is not started there, and delete this"
+        verdict, anchor = Manual(f"the container runtimes are started by {elsewhere}", by_hand), "agent-run"
+    elif not starts:
         verdict, anchor = _standalone(tree, path, stmt, before), "run-standalone"
     elif any(start.by_executor for start in starts):
         verdict, anchor = _else_branch(tree, path, stmt, before, starts), "agent-run"
@@ -101,6 +106,31 @@ def _starts(tree: Tree, path: str, root: Node) -> tuple[Start, ...]:
         for call, callee in ((call, tree.calls(path, call)) for call in calls)
         if callee in known
     )
+
+
+def _started_elsewhere(tree: Tree) -> str:
+    """Name the function below the agent that starts a runtime through the executor, as in February 2024, or ""."""
+    for path in tree.package_files(package(tree, DAEMONS_AGENT)):
+        if b"Containerd(" in tree.data(path):
+            for decl in tree.decls(path):
+                if isinstance(decl, ast.FuncDecl) and _starts(tree, path, tree.function(path, decl)):
+                    return f"{decl.title} in {path}"
+    return ""
+
+
+def _reaches_agent(tree: Tree, path: str, decl: ast.FuncDecl, depth: int = 2) -> bool:
+    """Tell whether a function runs the agent, itself or through functions of its own package."""
+    for call in (node for node in walk(decl) if isinstance(node, ast.Call)):
+        match tree.calls(path, call):
+            case ast.PackageObject(package=owner, name="Agent") if owner == package(tree, DAEMONS_AGENT):
+                return True
+            case ast.PackageObject(package=owner, name=name) if depth and owner == tree.package_of(path):
+                below = tree.functions(owner, name)
+                if any(_reaches_agent(tree, where, tree.function(where, each), depth - 1) for where, each in below):
+                    return True
+            case _:
+                pass
+    return False
 
 
 def _called_name(call: ast.Call) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from refactor_tool.codemod import Anchor, Codemod, Template
 from refactor_tool.codemods import _shapes
-from refactor_tool.codemods._k3s import AGENT, EXECUTOR, package, site
+from refactor_tool.codemods._k3s import AGENT, DAEMONS_AGENT, EXECUTOR, package, site
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.gosrc.walk import Node, walk
@@ -20,7 +20,6 @@ from refactor_tool.record import record, replace
 
 ID = "agent-start-order"
 NAME = "setupTunnelAndRunAgent"
-START = "pkg/daemons/agent"
 #: What the special cases asked to find out whether this is RKE2.
 HINT = "IsAPIServerLBEnabled"
 BY_HAND = (
@@ -154,7 +153,7 @@ def _calls(node: ast.Stmt | ast.FuncDecl) -> Iterator[ast.Call]:
 
 
 def _is_agent(tree: Tree, path: str, call: ast.Call) -> bool:
-    return tree.calls(path, call) == ast.PackageObject(package(tree, START), "Agent")
+    return tree.calls(path, call) == ast.PackageObject(package(tree, DAEMONS_AGENT), "Agent")
 
 
 # --- the change -------------------------------------------------------------------------------------
