@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -549,3 +551,34 @@ def test_branch_made_although_git_was_ended_counts(repo: Repo, monkeypatch: pyte
         branch(repo.path, plan)
     assert same_files(read_ref(repo.path, "ready"), plan)
     assert "deleted" in undo(repo.path)
+
+
+def test_names_on_the_disk_are_the_same_in_any_locale(repo: Repo) -> None:
+    files = {os.fsencode(repo.path) + b"/" + name: b"package odd\n" for name in (b"gr\xc3\xbcn.go", b"\xff.go")}
+    for where, data in files.items():
+        with open(where, "wb") as file:
+            file.write(data)
+    repo.git("add", "-A")
+    repo.git("commit", "-q", "-m", "odd")
+    script = """
+import sys
+from pathlib import Path
+from refactor_tool.world.apply import apply_worktree, undo
+from refactor_tool.world.tree import read_tree
+from tests.small_trees import plan_of
+path = Path(sys.argv[1])
+base = read_tree(path)
+odd = [name for name in base.files if not name.isascii()]
+apply_worktree(path, plan_of(base, {**dict.fromkeys(odd, b"new\\n"), "neu/\\xfc/x.go": b"new\\n"}))
+print(sys.getfilesystemencoding(), sorted(odd) == ["gr\\xfcn.go", "\\udcff.go"])
+assert read_tree(path).files["neu/\\xfc/x.go"].data == b"new\\n"
+"""
+    env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONWARNINGS": "error"}
+    command = [sys.executable, "-c", script, str(repo.path)]
+    done = subprocess.run(command, env=env, cwd=Path(__file__).parents[1], capture_output=True, check=False)
+    assert (done.stderr.decode(), done.stdout.decode()) == ("", "ascii True\n")
+    status = repo.git("status", "--porcelain", "-z", "--untracked-files=all").split(b"\0")
+    assert status == [b" M gr\xc3\xbcn.go", b" M \xff.go", b"?? neu/\xc3\xbc/x.go", b""]
+    undo(repo.path)
+    assert repo.git("status", "--porcelain") == b""
+    assert not (repo.path / "neu").exists()

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from refactor_tool.model import Conflict, EnvironmentFailure
 from refactor_tool.record import record
+from refactor_tool.world.text import disk_name
 
 
 @record
@@ -80,10 +81,10 @@ class _Moves:
         self._scratch.mkdir(mode=0o700)
 
     def stage(self, path: str, write: Write | None) -> None:
-        for folder in PurePosixPath(path).parents:
+        for folder in PurePosixPath(disk_name(path)).parents:
             if (self._root / folder).is_symlink():
                 raise Conflict(f"{path}: {folder} is a symbolic link", "nothing is written through a link")
-        target, number = self._root / path, len(self._staged)
+        target, number = self._root / disk_name(path), len(self._staged)
         if write is None:
             self._staged[path] = _Staged(target, None, self._scratch / f"{number}.old")
         else:
@@ -99,7 +100,7 @@ class _Moves:
         if staged.new is None:
             staged.target.unlink(missing_ok=True)
             return
-        for folder in reversed(PurePosixPath(path).parents):
+        for folder in reversed(PurePosixPath(disk_name(path)).parents):
             if not (self._root / folder).exists():
                 self._made.append(self._root / folder)
                 (self._root / folder).mkdir()

@@ -14,7 +14,7 @@ from refactor_tool.world.git import Git
 from refactor_tool.world.guard import refuse_dirty, refuse_moved
 from refactor_tool.world.journal import Replaced, TreeChanged
 from refactor_tool.world.place import Place
-from refactor_tool.world.text import first_names, shell_line
+from refactor_tool.world.text import disk_name, first_names, shell_line
 from refactor_tool.world.transaction import Write, replace_files, replace_files_within
 from refactor_tool.world.tree import read_tree, tracked_prefix
 
@@ -77,7 +77,7 @@ def take_back(git: Git, entry: TreeChanged) -> str:
     replace_files(git.root, writes)
     for folder in reversed(entry.folders):
         with suppress(OSError):
-            (git.root / folder).rmdir()
+            (git.root / disk_name(folder)).rmdir()
     return f"work tree: {len(entry.files)} file{'s' * (len(entry.files) > 1)} as before"
 
 
@@ -108,7 +108,7 @@ def _refuse_unseen(git: Git, changes: Mapping[str, FileChange]) -> None:
     """Refuse to write where the disk is not as the snapshot says: hidden by a sparse checkout, or ignored by git."""
     disk = Disk(git.root)
     for path, change in changes.items():
-        if change.before is None and os.path.lexists(git.root / path):
+        if change.before is None and os.path.lexists(git.root / disk_name(path)):
             raise Conflict(f"{path}: a file that git ignores is in the way", "move it away, or apply to a branch")
         if change.before is not None and disk.read(path) is None:
             raise Conflict(
@@ -142,13 +142,14 @@ def _replaced(path: str, change: FileChange, write: Write | None) -> Replaced:
 
 
 def _missing_folders(root: Path, writes: Mapping[str, Write | None]) -> tuple[str, ...]:
-    needed = (folder for path, write in writes.items() if write for folder in reversed(PurePosixPath(path).parents))
-    return tuple(dict.fromkeys(folder.as_posix() for folder in needed if not (root / folder).exists()))
+    parents = (folder.as_posix() for path, write in writes.items() if write for folder in PurePosixPath(path).parents)
+    missing = {folder for folder in parents if not (root / disk_name(folder)).exists()}
+    return tuple(sorted(missing, key=lambda folder: (folder.count("/"), folder)))
 
 
 def _remove_empty(root: Path, removed: Sequence[str]) -> None:
     for path in removed:
-        for folder in list(PurePosixPath(path).parents)[:-1]:
+        for folder in list(PurePosixPath(disk_name(path)).parents)[:-1]:
             with suppress(OSError):
                 (root / folder).rmdir()
 
