@@ -45,8 +45,8 @@ def base(case: str = "whole-chain") -> dict[str, str]:
     return {name: text for name, text in files.items() if not name.startswith("want")}
 
 
-def mutated(path: str, old: str, new: str) -> Tree:
-    files = base()
+def mutated(path: str, old: str, new: str, case: str = "whole-chain") -> Tree:
+    files = base(case)
     assert files[path].count(old) == 1, f"{files[path].count(old)} times in {path}: {old!r}"
     return gotree.of(files | {path: files[path].replace(old, new)})
 
@@ -257,6 +257,7 @@ def by_hand(tree: Tree) -> list[str]:
         pytest.param(
             EMBEDDED, "func (e *Embedded) ETCD(", "func (*Embedded) ETCD(", ["embedded"], id="etcd-nameless-receiver"
         ),
+        pytest.param(EMBEDDED, "func (e *Embedded) ETCD(", "func (e Embedded) ETCD(", ["embedded"], id="etcd-by-value"),
         pytest.param(
             EXECUTOR, "ETCDConfig, extra []string) error\n", "int) error\n", ["interface"], id="etcd-without-config"
         ),
@@ -379,6 +380,55 @@ def by_hand(tree: Tree) -> list[str]:
         ),
         pytest.param(
             ETCD,
+            "\tclient      *clientv3.Client",
+            "\tc           *clientv3.Client",
+            ["start-client"],
+            id="client-under-another-name",
+        ),
+        pytest.param(
+            ETCD,
+            "startClient(ctx context.Context) error",
+            "startClient(ctx context.Context, n int) error",
+            ["start-client"],
+            id="client-second-parameter",
+        ),
+        pytest.param(
+            ETCD,
+            "// startClient opens the client.",
+            "func (e *ETCD) ensureClient() {}\n\n// startClient opens the client.",
+            ["start-client"],
+            id="client-helper-taken",
+        ),
+        pytest.param(
+            ETCD,
+            "\t\tclient.Close()\n\t}()\n",
+            "\t\tclient.Close()\n\t}()\n\tgo func() { println() }()\n",
+            [],
+            id="client-second-goroutine",
+        ),
+        pytest.param(
+            ETCD,
+            "GetMembersClientURLs(ctx context.Context)",
+            "GetMembersClientURLs(_ context.Context)",
+            ["member-urls"],
+            id="members-without-a-context",
+        ),
+        pytest.param(
+            ETCD,
+            "\t\t\treturn err\n\t\t}\n\t}\n\treturn e.remove(ctx)",
+            "\t\t\tprintln()\n\t\t\treturn err\n\t\t}\n\t}\n\treturn e.remove(ctx)",
+            ["on-demand"],
+            id="client-log-line-in-the-branch",
+        ),
+        pytest.param(
+            ETCD,
+            "cluster(ctx context.Context, reset bool) error {",
+            "cluster(ctx context.Context, test bool) error {",
+            ["call"],
+            id="cluster-name-taken",
+        ),
+        pytest.param(
+            ETCD,
             "\treturn e.remove(ctx)\n",
             "\tif e.client != nil {\n\t\treturn e.remove(ctx)\n\t}\n\treturn e.startClient(ctx)\n",
             [],
@@ -410,6 +460,46 @@ def test_a_changed_site_gets_its_own_verdict(path: str, old: str, new: str, want
     ran = run_codemod(tree, ALONE, load_templates())
     assert {problem.code for problem in ran.problems} <= {ExitCode.FINDINGS}
     assert bool(ran.changes) == (not ran.problems)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "wanted"),
+    [
+        pytest.param(
+            CLUSTER,
+            "\tif err != nil {\n\t\treturn nil, err\n\t}\n\n\tif err := c.start",
+            "\tif err != nil {\n\t\tprintln()\n\t\treturn nil, err\n\t}\n\n\tif err := c.start",
+            ["missing"],
+            id="test-log-line-in-the-branch",
+        ),
+        pytest.param(
+            CLUSTER,
+            "\treturn ready, nil\n}",
+            "\terr = c.listen(ctx)\n\treturn ready, nil\n}",
+            ["missing"],
+            id="test-error-is-used-again",
+        ),
+        pytest.param(
+            CONTROL, "\tconfig.Runtime.ETCDReady = ready\n", "\t_ = ready\n", ["assignment"], id="caller-does-not-store"
+        ),
+        pytest.param(
+            CONTROL,
+            "\t\treturn err\n",
+            "\t\tprintln()\n\t\treturn err\n",
+            ["assignment", "assignment"],
+            id="caller-log-line",
+        ),
+        pytest.param(
+            CONTROL,
+            "\tready, err := c.Start(ctx)\n",
+            "\tready, err := c.Start(ctx)\n\t// then\n",
+            ["assignment"],
+            id="caller-comment-between",
+        ),
+    ],
+)
+def test_a_changed_older_site_gets_its_own_verdict(path: str, old: str, new: str, wanted: list[str]) -> None:
+    assert by_hand(mutated(path, old, new, "start-with-an-error-result")) == wanted
 
 
 def test_what_is_for_a_person_holds_the_step_back() -> None:

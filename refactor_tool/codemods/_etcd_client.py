@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from refactor_tool.codemod import Template
 from refactor_tool.codemods import _shapes
 from refactor_tool.codemods._etcd_remote import lists_members, tests_remote_etcd
-from refactor_tool.codemods._etcd_sites import body_of, finding, is_nil, methods, newline, receiver_of, text_of, uses_of
+from refactor_tool.codemods._etcd_sites import (
+    body_of,
+    finding,
+    is_nil,
+    methods,
+    newline,
+    parameter_of,
+    receiver_of,
+    text_of,
+    uses_of,
+)
 from refactor_tool.codemods._k3s import ETCD, declares, package
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree
@@ -110,14 +120,13 @@ class _StartClient:
     def verdict(self) -> Verdict:
         """Split the function where it has made sure that there is no client yet."""
         tree, path, decl, stmts = self.tree, self.path, self.decl, body_of(self.decl)
-        params = [ident.name for param in decl.params for ident in param.names]
-        client = self._client_type()
+        ctx, client = parameter_of(decl), self._client_type()
         clash = next(
             (name for name in ("ensureClient", "startClientLocked") if methods(tree, ETCD, "ETCD", name)), None
         )
         if clash is not None:
             return Manual(f"{clash} is there already, but not the lock", _BY_HAND)
-        if len(params) != 1 or not client or decl.body_span is None or decl.receiver is None or len(stmts) < 2:
+        if not ctx or not client or decl.body_span is None or decl.receiver is None or len(stmts) < 2:
             return Manual("startClient has parameters or a receiver that are not known", _BY_HAND)
         if not _is_compared(stmts[0], self.name, "!="):
             return Manual("startClient does not begin with a check that there is no client", _BY_HAND)
@@ -125,7 +134,7 @@ class _StartClient:
             "receiver": self.name,
             "type": tree.text(path, decl.receiver.type.span),
             "params": tree.text(path, decl.params_span),
-            "ctx": params[0],
+            "ctx": ctx,
             "client": client,
         }
         opened = Span(decl.body_span.start + 1, decl.body_span.start + 1)
@@ -202,9 +211,8 @@ def _members(tree: Tree, path: str, decl: ast.FuncDecl) -> Verdict:
     )
     if not lists_members(tree, path, decl):
         return Leave("answers without a request to etcd")
-    stmts, name = body_of(decl), receiver_of(decl)
+    stmts, name, ctx = body_of(decl), receiver_of(decl), parameter_of(decl)
     requests = [stmt for stmt in stmts if any(_is_client(node, name) for node in walk(stmt))]
-    ctx = next((ident.name for param in decl.params[:1] for ident in param.names), "")
     first, request = stmts[0], requests[-1] if requests else stmts[0]
     guarded = _is_compared(first, name, "==")
     if not ctx or len(requests) != (2 if guarded else 1) or (guarded and _demanded(tree, path, first, name) is None):

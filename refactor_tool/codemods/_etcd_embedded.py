@@ -89,6 +89,8 @@ def _unfit(tree: Tree, path: str, decl: ast.FuncDecl, owner: ast.Implementer, st
     receiver = receiver_of(decl)
     if not receiver or decl.body_span is None or _shapes.names_in(tree, path, decl.body_span, receiver):
         return Manual(f"{decl.title} has no name for its receiver, or uses it to start etcd", _BY_HAND)
+    if decl.receiver is None or not isinstance(decl.receiver.type, ast.Unary):
+        return Manual(f"{decl.title} would close the channel of a copy", "give it a pointer receiver")
     if stray is not None:
         return Manual(f"the configuration is used as a value: {tree.line_text(path, stray.start)!r}", _BY_HAND)
     taken = next((name for name in ("startETCD", "etcdTestInterval") if declares(tree, owner.package, name)), None)

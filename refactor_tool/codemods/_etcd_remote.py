@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from refactor_tool.codemod import Template
-from refactor_tool.codemods._etcd_sites import finding, line_after, methods, receiver_of, top_of, uses_of
+from refactor_tool.codemods._etcd_sites import finding, line_after, methods, parameter_of, receiver_of, top_of, uses_of
 from refactor_tool.codemods._k3s import CLUSTER, ETCD, package
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree, TypeRef
@@ -46,10 +46,10 @@ def tests_remote_etcd(tree: Tree) -> bool:
 
 def _replaced(tree: Tree, path: str, decl: ast.FuncDecl, span: Span) -> Verdict:
     reader = _reader(tree)
-    receiver = receiver_of(decl)
+    receiver, ctx = receiver_of(decl), parameter_of(decl)
     if isinstance(reader, Manual):
         return reader
-    if not receiver or decl.receiver is None or len(decl.params) != 1 or len(decl.params[0].names) != 1:
+    if not receiver or not ctx or decl.receiver is None:
         return Manual(f"the signature of {decl.title} is not known: {tree.text(path, decl.signature)!r}", _BY_HAND)
     for comment in tree.comments_in(path, decl.span):
         return Manual(f"the comment {tree.text(path, comment)!r} would be lost", _BY_HAND)
@@ -61,7 +61,7 @@ def _replaced(tree: Tree, path: str, decl: ast.FuncDecl, span: Span) -> Verdict:
         "receiver": receiver,
         "type": tree.text(path, decl.receiver.type.span),
         "params": tree.text(path, decl.params_span),
-        "ctx": decl.params[0].names[0].name,
+        "ctx": ctx,
         "members": members,
         "module": tree.module,
     }

@@ -47,6 +47,12 @@ def receiver_of(decl: ast.FuncDecl) -> str:
     return names[0].name if names and names[0].name != "_" else ""
 
 
+def parameter_of(decl: ast.FuncDecl) -> str:
+    """Return the name of a function's only parameter, "" where it has more or one that cannot be used."""
+    names = [ident.name for param in decl.params for ident in param.names]
+    return names[0] if len(decl.params) == len(names) == 1 and names != ["_"] else ""
+
+
 def body_of(decl: ast.FuncDecl) -> tuple[ast.Stmt, ...]:
     """Return the statements of a function that has its body."""
     return decl.body.stmts if decl.body is not None else ()
