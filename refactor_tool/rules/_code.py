@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
@@ -48,13 +48,14 @@ def sites(
     in_file: Sequence[bytes] = (),
     in_body: Sequence[bytes] = (),
     keep: Callable[[bytes, int], bool] | None = None,
+    paths: Collection[str] | None = None,
 ) -> Iterator[Site]:
     """Yield every place of a needle inside a function, tests left out, in order.
 
     Only files with any of `in_file` and functions with any of `in_body` are looked at, and only places that `keep`
-    agrees to, which gets the file's bytes and the offset.
+    agrees to, which gets the file's bytes and the offset. With `paths` no other files are looked at.
     """
-    for path, decl, places in functions_with(tree, *needles, in_file=in_file, in_body=in_body, keep=keep):
+    for path, decl, places in functions_with(tree, *needles, in_file=in_file, in_body=in_body, keep=keep, paths=paths):
         pruned = tree.function(path, decl, [start for start, _ in places])
         for start, end in places:
             found = site_at(path, pruned, Span(start, end))
@@ -68,11 +69,14 @@ def functions_with(
     in_file: Sequence[bytes] = (),
     in_body: Sequence[bytes] = (),
     keep: Callable[[bytes, int], bool] | None = None,
+    paths: Collection[str] | None = None,
 ) -> Iterator[tuple[str, ast.FuncDecl, list[tuple[int, int]]]]:
     """Yield functions with needles in their bodies and the places (start, end) of these; bodies are left out."""
     for path in tree.files_with(*needles):
         data = tree.data(path)
-        if is_test(path) or (in_file and not any(word in data for word in in_file)):
+        if is_test(path) or (paths is not None and path not in paths):
+            continue
+        if in_file and not any(word in data for word in in_file):
             continue
         end = 0
         places = [place for place in _places(data, needles) if keep is None or keep(data, place[0])]
@@ -93,11 +97,6 @@ def functions_with(
 def is_test(path: str) -> bool:
     """Tell whether a file only serves tests: what it does at start-up is not what a node does."""
     return path.endswith("_test.go") or path.startswith("tests/")
-
-
-def whole(tree: Tree, site: Site, span: Span) -> ast.FuncDecl:
-    """Return the site's function with all statements inside `span`, and those around them, converted."""
-    return tree.function(site.path, site.decl, range(span.start, span.end))
 
 
 def hazard(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.gosrc.walk import statement, trail, walk
 from refactor_tool.model import Span
-from refactor_tool.rules._code import Site
-from refactor_tool.rules._flow import deferred_calls
+from refactor_tool.record import record
+from refactor_tool.rules._code import Site, sites
+from refactor_tool.rules._flow import deferred_calls, received
+
+_SAME_LINE_DONE = re.compile(rb"<-[ \t]*[\w.]*\.Done\(\)")
 
 #: What starts a component or makes the node ready for it, on every executor and in the package of that name.
 START_METHODS = frozenset(
@@ -114,6 +118,41 @@ def _gets_ready(tree: Tree, path: str, decl: ast.FuncDecl, param: Span, depth: i
 
 def _params(decl: ast.FuncDecl) -> list[ast.Ident]:
     return [ident for param in decl.params for ident in param.names]
+
+
+@record
+class BareReceive:
+    """A receive from a readiness channel that nothing else can end, and the channel as written."""
+
+    site: Site
+    receive: ast.Unary
+    channel: str
+
+
+def bare_receives(tree: Tree, paths: Collection[str] | None = None) -> Iterator[BareReceive]:
+    """Yield the bare receives of readiness, in all files or those of `paths`."""
+    for site in sites(tree, b"<-", in_file=(b"eady",), keep=_may_wait, paths=paths):
+        receive = site.inside[-1] if site.inside else None
+        if isinstance(receive, ast.Unary) and receive.op == "<-" and not _is_bounded(tree, site):
+            channel = ready_channel(tree, site.path, receive.x)
+            if channel is not None:
+                yield BareReceive(site, receive, channel)
+
+
+def _may_wait(data: bytes, at: int) -> bool:
+    is_type = data.startswith(b"<-chan", at) or data[at - 4 : at] == b"chan"
+    return not is_type and _SAME_LINE_DONE.match(data, at) is None
+
+
+def _is_bounded(tree: Tree, site: Site) -> bool:
+    """Tell whether the receive is a case of a select that something else than readiness can end."""
+    case, select = site.nearest(ast.Case), site.nearest(ast.Select)
+    if not isinstance(case, ast.Case) or not isinstance(select, ast.Select):
+        return False
+    if case.comm is None or not case.comm.span.contains(site.span):
+        return False
+    channels = [received(other.comm) for other in select.cases]
+    return any(channel is None or ready_channel(tree, site.path, channel) is None for channel in channels)
 
 
 def closed(call: ast.Expr) -> ast.Expr | None:

@@ -5,46 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.model import Finding, Manual, Rewrite, Severity
+from refactor_tool.model import Finding, Severity
 from refactor_tool.rule import Example, Rule
-from refactor_tool.rules import _fix
-from refactor_tool.rules._code import Site, by_hand, hazard, sites
-from refactor_tool.rules._flow import received
-from refactor_tool.rules._ready import deferred_close, is_executor_method, ready_channel
+from refactor_tool.rules._code import Site, hazard
+from refactor_tool.rules._ready import bare_receives, is_executor_method
+from refactor_tool.rules._select import select_with_context
 
 _DONE_CALL = re.compile(rb"^[ \t]*(?:defer )?[\w.]+\.Done\(\)", re.MULTILINE)
-_SAME_LINE_DONE = re.compile(rb"<-[ \t]*[\w.]*\.Done\(\)")
 
 
 def _find(tree: Tree) -> Iterator[Finding]:
-    for site in sites(tree, b"<-", in_file=(b"eady",), keep=_may_wait):
-        receive = site.inside[-1] if site.inside else None
-        if not isinstance(receive, ast.Unary) or receive.op != "<-" or _is_bounded(tree, site):
-            continue
-        channel = ready_channel(tree, site.path, receive.x)
-        if channel is not None:
-            where, severity = _where(tree, site)
-            message = f"waits for {channel} alone: {where} when the context ends first"
-            yield hazard("L01", site, receive.span, message, _fixed(tree, site, receive, channel), "receive", severity)
-
-
-def _may_wait(data: bytes, at: int) -> bool:
-    return (
-        not data.startswith(b"<-chan", at) and _SAME_LINE_DONE.match(data, at) is None and data[at - 4 : at] != b"chan"
-    )
-
-
-def _is_bounded(tree: Tree, site: Site) -> bool:
-    """Tell whether the receive is a case of a select that something else than readiness can end."""
-    case, select = site.nearest(ast.Case), site.nearest(ast.Select)
-    if not isinstance(case, ast.Case) or not isinstance(select, ast.Select):
-        return False
-    if case.comm is None or not case.comm.span.contains(site.span):
-        return False
-    channels = [received(other.comm) for other in select.cases]
-    return any(channel is None or ready_channel(tree, site.path, channel) is None for channel in channels)
+    for found in bare_receives(tree):
+        where, severity = _where(tree, found.site)
+        message = f"waits for {found.channel} alone: {where} when the context ends first"
+        verdict = select_with_context(tree, found)
+        yield hazard("L01", found.site, found.receive.span, message, verdict, "receive", severity)
 
 
 def _where(tree: Tree, site: Site) -> tuple[str, Severity]:
@@ -54,24 +30,6 @@ def _where(tree: Tree, site: Site) -> tuple[str, Severity]:
     if body is not None and _DONE_CALL.search(tree.data(site.path), body.span.start, body.span.end):
         return "shutdown waits for this goroutine for ever", "error"
     return "the goroutine stays for ever", "warning"
-
-
-def _fixed(tree: Tree, site: Site, receive: ast.Unary, channel: str) -> Rewrite | Manual:
-    wanted = f"wait in a select with a case for the end of the context, which must leave and not report {channel}"
-    parent = site.inside[-2] if len(site.inside) > 1 else None
-    if not isinstance(parent, ast.ExprStmt) or isinstance(site.nearest(ast.Select), ast.Select):
-        return by_hand("what is received is part of another statement", wanted)
-    ctx = _fix.context_at(tree, site)
-    if ctx is None:
-        return by_hand("no context is at hand", f"pass one in; {wanted}")
-    leave = _fix.leave(site.function, f"{ctx}.Err()")
-    if leave is None:
-        return by_hand("what the function would have to return is not known", wanted)
-    close = deferred_close(tree, site)
-    if close is not None:
-        return by_hand(f"leaving would close {close}, as if it were ready", f"close {close} on success only; {wanted}")
-    lines = ("select {", f"case <-{ctx}.Done():", f"\t{leave}", f"case <-{channel}:", "}")
-    return Rewrite((_fix.statement(tree, site.path, parent.span, *lines),))
 
 
 READY_RECV_NO_CTX = Rule(
