@@ -94,7 +94,7 @@ def _print_version(value: bool) -> None:
 
 @app.command(epilog="Example: refactor-tool scan ~/src/k3s --ref release-1.32")
 def scan(
-    path: _PathArg = Path(),
+    path: _DefaultPathArg = None,
     ref: _RefOpt = None,
     output: _FormatOpt = Format.text,
 ) -> None:
@@ -113,7 +113,7 @@ def scan(
     epilog="Example: refactor-tool plan ~/src/k3s --out series && git -C ~/src/k3s am $PWD/series/000[1-9]-*.patch"
 )
 def plan(
-    path: _PathArg = Path(),
+    path: _DefaultPathArg = None,
     ref: _OneRefOpt = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Write the series and plan.json into this folder.")
@@ -128,13 +128,15 @@ def plan(
     force: Annotated[bool, typer.Option("--force", help="Replace what is in DIR.")] = False,
 ) -> None:
     """Make the series, one proved patch a step, ready for git am."""
+    from refactor_tool.codemods import TITLE
     from refactor_tool.report.document import exit_code
     from refactor_tool.report.series import mailbox, series
     from refactor_tool.report.text import render_plan
     from refactor_tool.world.out import write_dir
+    from refactor_tool.world.text import shell_line
 
     result = _plan(path, ref, only, skip, keep_going=keep_going)
-    patches = series(result, signoff=signoff, author=author, version=__version__) if result.steps else ()
+    patches = series(result, signoff=signoff, author=author, version=__version__, subject=TITLE) if result.steps else ()
     if stdout:
         sys.stdout.buffer.write(mailbox(patches))
         raise typer.Exit(exit_code(result))
@@ -142,15 +144,17 @@ def plan(
     if out is not None:
         files = {patch.name: patch.data for patch in patches}
         write_dir(out, {**files, "plan.json": _json(result)}, force=force)
-        following = f"git am {out}/000[1-9]-*.patch" if patches else ""
+        where = shell_line("-C", str(path)) + " " if path is not None else ""
+        following = f"git {where}am {shell_line(str(out.resolve()))}/000[1-9]-*.patch" if patches else ""
     elif patches:
-        following = f"refactor-tool plan {path} {f'--ref {ref} ' if ref else ''}--out series"
+        read = [*([str(path)] if path is not None else []), *(["--ref", ref] if ref is not None else [])]
+        following = shell_line("refactor-tool", "plan", *read, "--out", "series")
     _write([result], output, lambda one: render_plan(one, _paint(), next_command=following))
 
 
 @app.command(epilog="Example: refactor-tool apply ~/src/k3s --branch executor-ready")
 def apply(
-    path: _PathArg = Path(),
+    path: _DefaultPathArg = None,
     branch: Annotated[str, typer.Option("--branch", metavar="NAME", help="The branch to make.")] = "executor-ready",
     worktree: Annotated[
         bool, typer.Option("--worktree", help="Change the work tree instead of making commits.")
@@ -165,24 +169,26 @@ def apply(
     from refactor_tool.report.series import DEFAULT_AUTHOR, message
     from refactor_tool.report.text import render_plan
     from refactor_tool.world import apply as world
+    from refactor_tool.world.text import shell_line
 
     result = _plan(path, None if worktree else "HEAD", only, skip, keep_going=keep_going)
     if not result.steps:
         typer.echo(render_plan(result, _paint(), next_command=""), nl=False)
         raise typer.Exit(_code([result]))
+    here = ["-C", str(path)] if path is not None else []
     if worktree:
         applied = world.apply_worktree(path, result)
-        following = f"git -C {path} diff"
+        following = shell_line("git", *here, "diff")
     else:
         messages = [message(step, signoff=signoff) for step in result.steps]
         applied = world.apply_branch(path, result, branch, messages=messages, author=author or DEFAULT_AUTHOR)
-        following = f"git -C {path} log --stat {branch}"
+        following = shell_line("git", *here, "log", "--stat", branch)
     typer.echo(render_plan(result, _paint(), next_command=following), nl=False)
     typer.echo(applied.summary)
 
 
 @app.command(epilog="Example: refactor-tool undo ~/src/k3s")
-def undo(path: _PathArg = Path()) -> None:
+def undo(path: _DefaultPathArg = None) -> None:
     """Take back the last apply, as one."""
     from refactor_tool.world.apply import undo as world_undo
 
@@ -310,7 +316,7 @@ def compare(
 
 
 def _plan(
-    path: Path, ref: str | None, only: Sequence[str] | None, skip: Sequence[str] | None, *, keep_going: bool
+    path: Path | None, ref: str | None, only: Sequence[str] | None, skip: Sequence[str] | None, *, keep_going: bool
 ) -> Plan:
     from refactor_tool import engine
     from refactor_tool.codemod import check_suite
@@ -340,7 +346,7 @@ def _left_out(suite: Sequence[Codemod], only: Sequence[str], skip: Sequence[str]
     return tuple(codemod.id for codemod in suite if codemod.id not in wanted)
 
 
-def _snapshots(path: Path, refs: Sequence[str]) -> Iterator[Snapshot]:
+def _snapshots(path: Path | None, refs: Sequence[str]) -> Iterator[Snapshot]:
     from refactor_tool.world.tree import read_many, read_tree
 
     if refs:

@@ -40,6 +40,12 @@ from refactor_tool.model import (
 )
 from refactor_tool.record import record, replace
 
+#: What tells k3s source that the campaign is about from other Go source: folder, name, and what to do without it.
+_LANDMARKS = (
+    ("pkg/daemons/executor", "Executor", "this is not k3s; name the root of a checkout of k3s or of a fork of it"),
+    ("pkg/util", "WaitForAPIServerReady", "this is k3s of a time before the wait that the campaign replaces (2021)"),
+)
+
 #: Called with what is being done, how far it is, and of how much.
 Progress = Callable[[str, int, int], None]
 
@@ -211,11 +217,11 @@ def _tree(snapshot: Snapshot, cache: ParseCache) -> Tree:
     tree = Tree(snapshot, cache)
     if not tree.module:
         raise NothingScanned(f"{snapshot.label}: no go.mod with a module line", "name the root of a k3s checkout")
-    for folder, name in (("pkg/daemons/executor", "Executor"), ("pkg/util", "WaitForAPIServerReady")):
+    for folder, name, hint in _LANDMARKS:
         if not any(name.encode() in tree.data(path) for path in tree.package_files(f"{tree.module}/{folder}")):
             raise NothingScanned(
-                f"{snapshot.label}: module {tree.module} is not k3s: {folder} does not declare {name}",
-                "name the root of a k3s checkout, or of a fork of it",
+                f"{snapshot.label}: module {tree.module} has no readiness to move: {folder} does not declare {name}",
+                hint,
             )
     return tree
 

@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from refactor_tool import __version__, engine
-from refactor_tool.codemods import SUITE
+from refactor_tool.codemods import SUITE, TITLE
 from refactor_tool.drift import cell
 from refactor_tool.gosrc.parse import ParseCache
 from refactor_tool.model import BranchRow, Finding, Plan, SiteCell, ToolError
@@ -76,7 +76,7 @@ def examine(batch: Batch) -> list[BranchRow]:
             rows.append(BranchRow(batch.repository, ref, error.code, error.message))
             continue
         cache.keep({file.oid for file in snapshot.files.values()})
-        patches = series(result, version=__version__) if result.steps else ()
+        patches = series(result, version=__version__, subject=TITLE) if result.steps else ()
         rows.append(
             BranchRow(
                 batch.repository,

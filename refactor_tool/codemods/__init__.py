@@ -13,6 +13,9 @@ from refactor_tool.codemods import (
     surface_readyz_errors,
 )
 
+#: What the whole series does, for the head of its cover letter.
+TITLE = "Ask the executor whether the apiserver, etcd and the CRI are ready"
+
 SUITE: tuple[Codemod, ...] = (
     surface_readyz_errors.CODEMOD,
     executor_ready_channels.CODEMOD,
