@@ -10,6 +10,8 @@ from refactor_tool import engine
 from refactor_tool.codemods.executor_ready_channels import CODEMOD
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.model import Edit, Finding, Leave, Manual, NewFile, Rewrite
+from refactor_tool.record import replace
+from refactor_tool.world.templates import load_templates
 from refactor_tool.world.tree import read_ref
 from tests import gotree
 
@@ -67,10 +69,13 @@ FILES = {
 
 
 def findings(**changed: str) -> tuple[Finding, ...]:
-    """Return the findings on the module with some files replaced or added: `pkg__util__ready` is `pkg/util/ready.go`."""
+    return engine.find(module(**changed), CODEMOD)
+
+
+def module(**changed: str) -> Tree:
+    """Return the module with some files replaced or added: `pkg__util__ready` is `pkg/util/ready.go`."""
     files = {f"{name.replace('__', '/')}.go": text for name, text in changed.items()}
-    contents = {"go.mod": f"module {gotree.MODULE}\n\ngo 1.23\n", **FILES, **files}
-    return engine.find(gotree.of(contents), CODEMOD)
+    return gotree.of({"go.mod": f"module {gotree.MODULE}\n\ngo 1.23\n", **FILES, **files})
 
 
 def refusals(**changed: str) -> list[str]:
@@ -113,6 +118,10 @@ def test_nothing_is_refused_in_the_plain_module() -> None:
         pytest.param("return start(ctx, node)", "err = start()\n\treturn", "return without its value", id="bare-return"),
         pytest.param("error {\n\treturn start", "(error, bool) {\n\treturn start", "does not return an error alone", id="two-results"),
         pytest.param("(e *Embedded) Docker(ctx", "(*Embedded) Docker(e", "e is taken", id="receiver-taken"),
+        pytest.param("(e *Embedded) Docker(ctx context.Context, node *config.Node) error {\n\treturn start(ctx, node)\n}", "(*Embedded) Docker(e int) error { return nil }", "e is taken", id="receiver-taken-on-one-line"),
+        pytest.param("error {\n\treturn start(ctx, node)\n}", "error { log(); return nil }", "more than a return", id="two-statements-on-one-line"),
+        pytest.param('"context"\n', '"context"\n\n\tutil "example.com/other"\n', "pkg/util cannot be named", id="util-is-something-else"),
+        pytest.param('"example.com/m/pkg/daemons/config"', 'daemonconfig "example.com/other/config"', "pkg/daemons/config cannot be named", id="config-is-something-else"),
     ],
 )  # fmt: skip
 def test_an_executor_that_cannot_be_derived_is_for_a_person(old: str, new: str, words: str) -> None:
@@ -161,6 +170,80 @@ def test_a_receiver_gets_the_name_that_the_others_have(old: str, new: str, named
     assert named in [change.text for change in start.changes if isinstance(change, Edit)]
 
 
+@pytest.mark.parametrize(
+    ("lines", "laid_out"),
+    [
+        pytest.param(
+            [
+                "(e *Fake) Start(_, a int) error { return nil }",
+                "(e *Fake) Docker(_ []int) error { return nil }",
+            ],
+            [
+                "(e *Fake) Start(_, a int) error { return nil }",
+                "(e *Fake) Docker(_ []int) error { return e.criReady.CloseIfNil(nil) }",
+            ],
+            id="short-stays-on-its-line",
+        ),
+        pytest.param(
+            ["(e *Fake) Docker(ctx context.Context, node *config.Node, _ int) error { return nil }"],
+            [
+                "(e *Fake) Docker(ctx context.Context, node *config.Node, _ int) error {",
+                "\treturn e.criReady.CloseIfNil(nil)",
+                "}",
+            ],
+            id="long-takes-three-lines",
+        ),
+        pytest.param(
+            [
+                "(e *Fake) Bootstrap(_ int) error     { return nil }",
+                "(*Fake) Docker(_, some, more int) error { return nil }",
+                "(e *Fake) Containerd() error            { return nil }",
+            ],
+            [
+                "(e *Fake) Bootstrap(_ int) error          { return nil }",
+                "(e *Fake) Docker(_, some, more int) error { return e.criReady.CloseIfNil(nil) }",
+                "(e *Fake) Containerd() error              { return e.criReady.CloseIfNil(nil) }",
+            ],
+            id="columns-move-with-the-widest",
+        ),
+        pytest.param(
+            [
+                "(e *Fake) Bootstrap(_ int) error                                       { return nil }",
+                "(e *Fake) Docker(ctx context.Context, node *config.Node, more int) error { return nil }",
+                "(e *Fake) Containerd() error                                             { return nil }",
+            ],
+            [
+                "(e *Fake) Bootstrap(_ int) error { return nil }",
+                "(e *Fake) Docker(ctx context.Context, node *config.Node, more int) error {",
+                "\treturn e.criReady.CloseIfNil(nil)",
+                "}",
+                "(e *Fake) Containerd() error { return e.criReady.CloseIfNil(nil) }",
+            ],
+            id="long-parts-the-columns",
+        ),
+        pytest.param(
+            ["(e *Fake) Bootstrap() error { return nil }", "(*Fake) Docker(e int) error { return nil }", "(e *Fake) Containerd() error { return nil }"],
+            [],
+            id="refused-with-its-neighbour",
+        ),
+    ],
+)  # fmt: skip
+def test_functions_on_a_line_are_laid_out_as_gofmt_does(lines: list[str], laid_out: list[str]) -> None:
+    fake = "package fakes\n\ntype Fake struct {\n\tnode int\n}\n\nvar _ executor.Executor = &Fake{}\n\n"
+    imports = (
+        '\nimport (\n\t"context"\n\n\t"example.com/m/pkg/daemons/config"\n\t"example.com/m/pkg/daemons/executor"\n)\n'
+    )
+    text = fake.replace("\n", f"\n{imports}", 1) + "".join(f"func {line}\n" for line in lines)
+    tree = module(pkg__fakes__fake_test=text)
+    ran = engine.run_codemod(tree, replace(CODEMOD, anchors=()), load_templates())
+    after = [
+        change.after.data.decode() for change in ran.changes if change.path == "pkg/fakes/fake_test.go" and change.after
+    ]
+    assert bool(after) == bool(laid_out)
+    wanted = "".join(f"func {line}\n" if line.startswith("(") else f"{line}\n" for line in laid_out)
+    assert [text[text.index("Fake{}") + 8 :][: len(wanted)] for text in after] == [wanted] * len(after)
+
+
 @pytest.mark.parametrize("nil_guard", ["", "\tif executor == nil {\n\t\treturn nil\n\t}\n"], ids=["plain", "guarded"])
 def test_functions_that_are_there_are_the_forwarders_in_whatever_form(nil_guard: str) -> None:
     names = ("CRI", "APIServerReadyChan", "ETCDReadyChan", "CRIReadyChan")
@@ -172,6 +255,64 @@ def test_functions_that_are_there_are_the_forwarders_in_whatever_form(nil_guard:
     found = findings(pkg__daemons__executor__executor=text)
     assert {one.shape for one in found if isinstance(one.verdict, Leave)} >= {"interface", "forwarder", "forwarders"}
     assert not [one for one in found if one.shape == "forwarders" and not isinstance(one.verdict, Leave)]
+
+
+def test_names_for_the_interface_and_its_functions_are_looked_for() -> None:
+    text = EXECUTOR.replace('"example.com/m/pkg/daemons/config"', 'daemonconfig "example.com/other/config"').replace(
+        "*config", "*daemonconfig"
+    )
+    found = findings(pkg__daemons__executor__executor=text)
+    refused = {
+        one.shape for one in found if isinstance(one.verdict, Manual) and "cannot be named" in one.verdict.reason
+    }
+    assert refused == {"interface", "forwarders"}
+
+
+def test_without_a_function_that_calls_the_executor_there_is_no_place_for_more() -> None:
+    text = EXECUTOR[: EXECUTOR.index("func Docker")]
+    assert "executor-forwarders" not in {found.anchor for found in findings(pkg__daemons__executor__executor=text)}
+
+
+def mock_of(methods: str, declarations: str = "") -> dict[str, str]:
+    """Return what the mock's template gets for an interface with more methods."""
+    imports = '"context"\n\t"net/http"\n\n\t"example.com/other/v2"\n\totherpkg "example.com/other/pkg"'
+    edits = (("interface {\n", f"interface {{\n{methods}"), ('"context"', imports))
+    text = changed_text("pkg/daemons/executor/executor.go", *edits) + declarations
+    verdicts = [
+        found.verdict for found in findings(pkg__daemons__executor__executor=text) if found.shape == "interface"
+    ]
+    (mock,) = (
+        change.text
+        for verdict in verdicts
+        if isinstance(verdict, Rewrite)
+        for change in verdict.changes
+        if isinstance(change, NewFile) and change.path == "tests/mock/executor.go"
+    )
+    return dict(mock.params)
+
+
+@pytest.mark.parametrize(
+    ("method", "line"),
+    [
+        pytest.param("ETCDReadyChan() <-chan struct{}", "ETCDReadyChan() <-chan struct{}\treturn e.ETCDReady.Chan()", id="accessor-that-is-there"),
+        pytest.param("Serve() (http.Handler, error)", "Serve() (http.Handler, error)\treturn nil, errNotImplemented", id="known-interface"),
+        pytest.param("Get() (other.T, bool)", "Get() (r0 other.T, r1 bool)\treturn r0, false", id="type-of-elsewhere"),
+        pytest.param("Get() otherpkg.T", "Get() (r0 otherpkg.T)\treturn r0", id="alias-of-elsewhere"),
+        pytest.param("Get() (Loop, error)", "Get() (r0 executor.Loop, r1 error)\treturn r0, errNotImplemented", id="type-without-end"),
+        pytest.param("Get() Alias", "Get() executor.Alias\treturn executor.Alias{}", id="struct-through-an-alias"),
+        pytest.param("Get() (a, b *Alias)", "Get() (*executor.Alias, *executor.Alias)\treturn nil, nil", id="named-results"),
+        pytest.param("Do(f func(Loop) map[string]Alias)", "Do(f func(executor.Loop) map[string]executor.Alias)\t", id="types-in-types"),
+        pytest.param("Do(a, b int, _ string)", "Do(a, b int, arg2 string)\t", id="several-of-a-type"),
+    ],
+)  # fmt: skip
+def test_the_mock_follows_from_the_interface(method: str, line: str) -> None:
+    declarations = "\ntype Loop Loop2\n\ntype Loop2 Loop\n\ntype Alias = real\n\ntype real struct{}\n"
+    assert line in mock_of(f"\t{method}\n", declarations)["methods"].split("\n")
+
+
+def test_the_mock_has_a_receiver_that_no_parameter_has() -> None:
+    assert mock_of("")["receiver"] == "e"
+    assert mock_of("\tDo(e, mock int)\n")["receiver"] == "receiver"
 
 
 def test_a_tree_without_the_interface_has_no_site() -> None:

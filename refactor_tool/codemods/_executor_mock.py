@@ -110,12 +110,9 @@ def _packages(tree: Tree, path: str, interface: ast.InterfaceType) -> dict[str, 
     wanted = {"context", "errors", *own}
     for method in interface.methods:
         for node in walk(method):
-            if isinstance(node, ast.Selector) and isinstance(node.x, ast.Ident):
-                match tree.resolve(path, node.x):
-                    case ast.PackageName(package=imported):
-                        wanted.add(imported)
-                    case _:
-                        pass
+            found = tree.resolve(path, node) if isinstance(node, ast.Ident) else None
+            if isinstance(found, ast.PackageName):
+                wanted.add(found.package)
     written = {spec.path: spec.local for spec in tree.file(path).imports if not _is_standard(spec.path)}
     return {name: _clause(tree, name) or written.get(name, name.rpartition("/")[2]) for name in wanted}
 

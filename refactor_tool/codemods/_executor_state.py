@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias, assert_never
 
 from refactor_tool.codemod import Template
-from refactor_tool.codemods._k3s import CONFIG, CRI, EXECUTOR, UTIL, package, site
+from refactor_tool.codemods._k3s import CONFIG, CRI, EXECUTOR, UTIL, is_test, package, site
 from refactor_tool.codemods._one_liners import OneLiner, lines_beside, one_liners
 from refactor_tool.codemods._shapes import cannot_name, needs, receiver, receiver_name
 from refactor_tool.gosrc import ast, layout
@@ -369,13 +369,14 @@ def _cri_method(executor: Executor, path: str, after: ast.FuncDecl) -> Rewrite |
         f"give {executor.type} a method CRI(ctx, node) that closes {SIGNAL} once the runtime at the node's"
         " ContainerRuntimeEndpoint answers, or at once where there is nothing to wait for"
     )
-    place = layout.insert_after_line(tree, path, after.span.end - 1)
+    last = lines_beside(tree, path, after)[-1:] or (after,)
+    place = layout.insert_after_line(tree, path, last[0].span.end - 1)
     context = tree.qualify(path, "context", "context", place.start)
     config = tree.qualify(path, package(tree, CONFIG), "daemonconfig", place.start)
     if context is None or config is None:
         return cannot_name(CONFIG, f"the method CRI of {executor.type}")
     values = {"context": context.prefix, "config": config.prefix, "receiver": executor.receiver, "type": executor.type}
-    if tree.file(path).test or path.startswith("tests/"):
+    if is_test(path):
         return Rewrite((Edit(path, place, CRI_DOUBLE.filled(values)), *needs(path, context, config)))
     cri = tree.qualify(path, package(tree, CRI), "cri", place.start)
     if cri is None:

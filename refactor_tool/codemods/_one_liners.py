@@ -23,7 +23,12 @@ class OneLiner:
 
 
 def lines_beside(tree: Tree, path: str, method: ast.FuncDecl) -> tuple[ast.FuncDecl, ...]:
-    """Return the functions on one line that stand on adjacent lines, from above to below, `method` among them."""
+    """Return the functions on one line that stand on adjacent lines, from above to below, `method` among them.
+
+    () where `method` takes more than a line.
+    """
+    if "\n" in tree.text(path, method.span):
+        return ()
     lines = tree.lines(path)
     out: list[ast.FuncDecl] = []
     for decl in tree.decls(path):
