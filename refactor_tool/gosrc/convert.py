@@ -55,7 +55,7 @@ class Converter:
         """Return a declaration at file level: a function without its body, one type, or all of a `var` or `const`."""
         match node.type:
             case "function_declaration" | "method_declaration":
-                return self.func(node, doc, with_body=False)
+                return self.func(node, doc)
             case "type_declaration":
                 spec = next(child for child in node.named_children if child.type in ("type_spec", "type_alias"))
                 return self._type_spec(spec, _span(node), doc)
@@ -64,7 +64,8 @@ class Converter:
             case _:
                 return self._var_decl(node, doc)
 
-    def func(self, node: Node, doc: Span | None, *, with_body: bool) -> ast.FuncDecl:
+    def func(self, node: Node, doc: Span | None) -> ast.FuncDecl:
+        """Return a function or method without its body."""
         name = _field(node, "name")
         parameters = _field(node, "parameters")
         result = node.child_by_field_name("result")
@@ -86,7 +87,7 @@ class Converter:
             results_span=_span(result) if result is not None else None,
             signature=Span(node.start_byte, end),
             body_span=_span(body) if body is not None else None,
-            body=self.block(body) if with_body and body is not None else None,
+            body=None,
         )
 
     def _type_spec(self, spec: Node, span: Span, doc: Span | None) -> ast.TypeDecl:

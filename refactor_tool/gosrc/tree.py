@@ -17,7 +17,7 @@ from refactor_tool.gosrc.convert import Converter
 from refactor_tool.gosrc.parse import ParseCache, Parsed, require_go, skeleton
 from refactor_tool.gosrc.scope import Declared, local_declaration, names_in_scope, visible_declaration
 from refactor_tool.model import FileChange, LineIndex, Snapshot, Span
-from refactor_tool.record import record
+from refactor_tool.record import record, replace
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -293,8 +293,8 @@ class Tree:
         key = (path, decl.span.start)
         if wanted is None and key in self._functions:
             return self._functions[key]
-        node = self._node(path, decl.span)
-        whole = Converter(self.data(path), wanted).func(node, decl.doc, with_body=True)
+        body = self._node(path, decl.span).child_by_field_name("body")
+        whole = replace(decl, body=Converter(self.data(path), wanted).block(body) if body is not None else None)
         if wanted is None:
             self._functions[key] = whole
         return whole

@@ -13,7 +13,7 @@ Node: TypeAlias = (
 )
 Function: TypeAlias = ast.FuncDecl | ast.FuncLit
 
-_NODES: tuple[type, ...] = get_args(Node)
+_NODES: frozenset[type] = frozenset(get_args(Node))
 _STMTS = get_args(ast.Stmt)
 
 
@@ -22,7 +22,7 @@ def children(node: Node) -> Iterator[Node]:
     for name in type(node).__match_args__:
         value = getattr(node, name)
         for item in value if isinstance(value, tuple) else (value,):
-            if isinstance(item, _NODES):
+            if type(item) in _NODES:
                 yield cast("Node", item)
 
 
