@@ -258,7 +258,7 @@ def to_do(tree: Tree, path: str, function: str) -> list[str]:
             CONTROL,
             "scheduler",
             "cfg *config.Control) error {\n\tschedulerNodeReady",
-            "cfg *config.Control) error {\n\truntime := cfg.Runtime\n\t_ = runtime.APIServerReady\n\tschedulerNodeReady",
+            "cfg *config.Control) error {\n\truntime := cfg.Runtime\n\t_, _ = runtime.APIServerReady, runtime\n\tschedulerNodeReady",
             [
                 "rewrite assignment",
                 "rewrite rename-local",

@@ -123,7 +123,7 @@ START = "\t\tif err := executor.Containerd(ctx, node); err != nil {\n\t\t\tretur
             ETCD,
             "(*ETCD).Reset",
             "\t\t<-e.config.Runtime.ContainerRuntimeReady",
-            "\t\truntime := e.config.Runtime\n\t\t<-runtime.ContainerRuntimeReady",
+            "\t\truntime := e.config.Runtime\n\t\tprintln(runtime)\n\t\t<-runtime.ContainerRuntimeReady",
             ["rewrite receive"],
             id="runtime-through-a-local",
         ),

@@ -214,8 +214,8 @@ def by_hand(tree: Tree) -> list[str]:
         pytest.param(CONTROL, "c.Start(ctx); err", "c.Start(ctx, 1); err", [], id="caller-extra-argument"),
         pytest.param(
             CONTROL,
-            "executor.APIServer(ctx, runtime.ETCDReady, nil)",
-            "executor.APIServer(ctx, wait(runtime), nil)",
+            "executor.APIServer(ctx, runtime.ETCDReady, ",
+            "executor.APIServer(ctx, wait(runtime), ",
             ["caller"],
             id="apiserver-channel-from-a-call",
         ),

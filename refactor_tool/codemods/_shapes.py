@@ -241,7 +241,7 @@ def replace_use(tree: Tree, use: Occurrence, ready: str, extra: tuple[Change, ..
     around = [node for node in trail(decl, whole) if node.span != whole] if decl is not None else []
     around = [node for node in around if not isinstance(node, ast.Paren)]
     reads = Rewrite((Edit(path, whole, ready.encode()), *extra))
-    if tree.comments_in(path, whole):
+    if tree.comments_in(path, whole) or is_last_use(tree, path, whole):
         return _unknown_use(tree, use, ready)
     match around[::-1]:
         case [ast.Unary(op="<-"), ast.ExprStmt(span=receive), ast.Block() | ast.Case() as parent, *_] if not (
@@ -258,6 +258,28 @@ def replace_use(tree: Tree, use: Occurrence, ready: str, extra: tuple[Change, ..
             return reads
         case _:
             return _unknown_use(tree, use, ready)
+
+
+def is_last_use(tree: Tree, path: str, place: Span) -> bool:
+    """Tell whether a local variable has no other use than the expression that begins with it: Go would refuse it.
+
+    Where it is more than the name of the variable, the same expression elsewhere is no other use: it goes as well.
+    """
+    text = tree.text(path, place)
+    name = re.match(r"\w+", text)
+    decl = tree.function_at(path, place.start)
+    if name is None or decl is None:
+        return False
+    found = tree.object_of_name(path, place.start, name.group())
+    if not isinstance(found, ast.LocalObject) or found.kind != "var":
+        return False
+    own = Span(place.start, place.start + len(name.group()))
+    places = [use.span for use in names_in(tree, path, decl.span, name.group()) if use.object == found]
+    others = [span for span in places if span not in (found.at, own)]
+    if own == place:
+        return not others
+    size = place.end - place.start
+    return all(tree.text(path, Span(at.start, at.start + size)) == text for at in others)
 
 
 def _unknown_use(tree: Tree, use: Occurrence, ready: str) -> Manual:

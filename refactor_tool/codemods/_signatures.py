@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from refactor_tool.codemods._k3s import EXECUTOR, package
-from refactor_tool.codemods._shapes import body_at, combined, drop_item, names_in, ready_chan, replace_use
+from refactor_tool.codemods._shapes import body_at, combined, drop_item, is_last_use, names_in, ready_chan, replace_use
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import trail
@@ -208,22 +208,10 @@ def _call_without(tree: Tree, use: Occurrence, call: ast.Call | None, arity: int
     channel = call.args[position]
     if not isinstance(channel, ast.Ident | ast.Selector):
         return Manual(f"the channel given to {use.name} is worked out in the call: {line!r}", wanted)
-    if _would_be_unused(tree, use.path, channel):
+    if is_last_use(tree, use.path, channel.span):
         return Manual(f"the channel given to {use.name} is a local that has no other use: {line!r}", wanted)
     edits = drop_item(tree, use.path, [arg.span for arg in call.args], position, call.args_span)
     return combined(edits)
-
-
-def _would_be_unused(tree: Tree, path: str, channel: ast.Expr) -> bool:
-    """Tell whether a call is the only use of a local variable, which Go would then refuse."""
-    if not isinstance(channel, ast.Ident):
-        return False
-    found = tree.resolve(path, channel)
-    decl = tree.function_at(path, channel.span.start)
-    if not isinstance(found, ast.LocalObject) or found.kind != "var" or decl is None:
-        return False
-    uses = names_in(tree, path, decl.span, channel.name)
-    return sum(use.object == found and use.span != found.at for use in uses) == 1
 
 
 # --- a declaration with another name for its channel ------------------------------------------------
