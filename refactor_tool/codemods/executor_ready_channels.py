@@ -7,39 +7,36 @@ implements it. Nothing waits for the channels yet.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
+from typing import assert_never
 
 from refactor_tool.codemod import Anchor, Codemod, Template
-from refactor_tool.codemods._executor_mock import derive
+from refactor_tool.codemods._executor_files import FILE_TEMPLATES, mock, signal, tests_of_embedded
+from refactor_tool.codemods._executor_runtime import RUNTIME_TEMPLATES, STARTS, missing_cri, starts
 from refactor_tool.codemods._executor_state import (
     CHANNELS,
+    EMBEDDED,
     FIELDS,
     ID,
-    STARTS,
     STATE,
-    TEMPLATES,
+    STATE_TEMPLATES,
     Executor,
     Implementer,
-    executor_findings,
+    Unchanged,
     implementers,
+    state,
 )
-from refactor_tool.codemods._k3s import CONFIG, EXECUTOR, MOCK, UTIL, declares, package, site
+from refactor_tool.codemods._k3s import CONFIG, EXECUTOR, declares, package, site
 from refactor_tool.codemods._shapes import cannot_name, needs
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.model import Change, Edit, Finding, Leave, Manual, NewFile, Rewrite, Span, Verdict
+from refactor_tool.model import Change, Edit, Finding, Leave, Manual, Rewrite, Span, Verdict
 
 #: What the interface gains, in this order.
 METHODS = ("CRI", *FIELDS)
-TEST_NAMES = ("isClosed", "unset", "unsetExecutor")
 
 INTERFACE_METHODS = Template(f"{ID}/interface_methods.go.j2", ("config", "context", "methods"))
 INTERFACE_DOC = Template(f"{ID}/interface_doc.go.j2")
 FORWARDERS = Template(f"{ID}/forwarders.go.j2", ("config", "context", "methods", "variable"))
-READY = Template(f"{ID}/ready.go.j2")
-READY_TEST = Template(f"{ID}/ready_test.go.j2")
-EXECUTOR_TEST = Template(f"{ID}/executor_ready_test.go.j2", ("header", "util", "variable"))
-EMBED_TEST = Template(f"{ID}/embed_test.go.j2", ("config", "header"))
-MOCK_FILE = Template(f"{ID}/mock.go.j2", ("imports", "methods", "receiver", "starts_etcd"))
 
 
 def find(tree: Tree) -> Iterator[Finding]:
@@ -54,9 +51,26 @@ def find(tree: Tree) -> Iterator[Finding]:
     yield from _interface(tree, path, decl, interface)
     has = {method.name for method in interface.methods}
     if not has.issuperset(METHODS) or any(isinstance(executor, Executor) and executor.lacking for executor in known):
-        yield from _signal(tree, path, decl, _tests(tree, variable, known))
+        added = signal(tree, tests_of_embedded(tree, variable, known))
+        message = "add the type behind the channels"
+        yield site(tree, ID, path, decl.name_span, added, message, channel="none", shape="signal")
     yield from _forwarders(tree, forwarders, variable, has)
-    yield from executor_findings(tree, known)
+    for implementer in known:
+        yield from _implementer(tree, implementer)
+
+
+def _implementer(tree: Tree, found: Implementer) -> Iterator[Finding]:
+    match found:
+        case Executor():
+            yield from state(found)
+            yield from starts(found)
+            yield from missing_cri(found)
+        case Unchanged(type=name, path=path, span=span, verdict=verdict):
+            message = f"give {name} readiness channels"
+            anchor = STATE if name == EMBEDDED else ""
+            yield site(tree, ID, path, span, verdict, message, channel="none", shape="executor-state", anchor=anchor)
+        case _:
+            assert_never(found)
 
 
 # --- the interface ----------------------------------------------------------------------------------
@@ -95,16 +109,16 @@ def _with_methods(
     config = tree.qualify(path, package(tree, CONFIG), "daemonconfig", after.span.start)
     if context is None or config is None:
         return cannot_name(CONFIG, "the methods of the interface")
-    mock = _mock(tree, path, interface, missing)
-    if isinstance(mock, str):
-        return Manual(mock, instruction)
+    for_tests = mock(tree, path, interface, missing)
+    if isinstance(for_tests, str):
+        return Manual(for_tests, instruction)
     values = {"methods": " ".join(missing), "context": context.prefix, "config": config.prefix}
     indent = tree.indent(path, after.span.start)
     place = layout.insert_after_line(tree, path, after.span.end - 1)
     changes: list[Change] = [
         Edit(path, place, INTERFACE_METHODS.filled(values, indent, lines=True)),
         *needs(path, context, config),
-        *mock,
+        *for_tests,
     ]
     # it tells what holds for all channels, so not where one of them is somebody else's
     if decl.doc is None and len(missing) == len(METHODS):
@@ -116,78 +130,6 @@ def _with_methods(
 
 def _method_site(tree: Tree, path: str, span: Span, verdict: Verdict, message: str, name: str, shape: str) -> Finding:
     return site(tree, ID, path, span, verdict, message, channel=CHANNELS.get(name, "cri"), shape=shape)
-
-
-# --- new files --------------------------------------------------------------------------------------
-
-
-def _signal(tree: Tree, path: str, decl: ast.TypeDecl, tests: tuple[NewFile, ...]) -> Iterator[Finding]:
-    """Yield the type behind the channels, with its tests and those of k3s' own executor."""
-    util = package(tree, UTIL)
-    known = [name for name in ("ReadySignal", "WaitReady") if declares(tree, util, name)]
-    new = _free(tree, f"{UTIL}/ready.go", f"{UTIL}/ready_signal.go")
-    verdict: Verdict
-    if len(known) == 2:
-        verdict = Rewrite(tests) if tests else Leave("the type behind the channels is there already", done=True)
-    elif known or new is None:
-        what = f"declares {known[0]}" if known else "has files of the names that the new one could have"
-        verdict = Manual(
-            f"{UTIL} {what} already, but not all that goes with it", "add the type util.ReadySignal by hand"
-        )
-    else:
-        test = new.replace(".go", "_test.go")
-        is_free = test not in tree.snapshot.files and not declares(tree, util, "isClosed")
-        signal = (NewFile(new, READY.filled({})), *((NewFile(test, READY_TEST.filled({})),) if is_free else ()))
-        verdict = Rewrite((*signal, *tests))
-    message = "add the type behind the channels"
-    yield site(tree, ID, path, decl.name_span, verdict, message, channel="none", shape="signal")
-
-
-def _mock(tree: Tree, path: str, interface: ast.InterfaceType, missing: Sequence[str]) -> tuple[NewFile, ...] | str:
-    """Return the executor for tests, nothing where there is one, or why there can be none."""
-    if declares(tree, package(tree, MOCK), "Executor"):
-        return ()
-    where = _free(tree, f"{MOCK}/executor.go", f"{MOCK}/ready_executor.go")
-    if where is None or declares(tree, package(tree, MOCK), "NewReady"):
-        return f"{MOCK} has something else by the name of the executor for tests"
-    mock = derive(tree, path, interface, missing)
-    if isinstance(mock, str):
-        return mock
-    values = {
-        "imports": mock.imports,
-        "methods": mock.methods,
-        "receiver": mock.receiver,
-        "starts_etcd": "yes" if mock.starts_etcd else "",
-    }
-    return (NewFile(where, MOCK_FILE.filled(values)),)
-
-
-def _tests(tree: Tree, variable: str, known: Sequence[Implementer]) -> tuple[NewFile, ...]:
-    """Return the tests of k3s' own executor where it gets all signals now, and no test has their names."""
-    executor = package(tree, EXECUTOR)
-    embedded = next((found for found in known if isinstance(found, Executor) and found.is_embedded), None)
-    if embedded is None or embedded.package != executor or len(embedded.lacking) < len(FIELDS) or not variable:
-        return ()
-    ready, embed = f"{EXECUTOR}/ready_test.go", f"{EXECUTOR}/embed_test.go"
-    if ready in tree.snapshot.files or any(declares(tree, executor, name) for name in TEST_NAMES):
-        return ()
-    values = {"header": _header(tree, embedded.path), "util": package(tree, UTIL), "variable": variable}
-    out = [NewFile(ready, EXECUTOR_TEST.filled(values))]
-    if embed not in tree.snapshot.files and not embedded.has("CRI"):
-        values = {"header": _header(tree, embedded.home), "config": package(tree, CONFIG)}
-        out.append(NewFile(embed, EMBED_TEST.filled(values)))
-    return tuple(out)
-
-
-def _header(tree: Tree, path: str) -> str:
-    """Return the build constraint of a file as it stands there, with the blank line after it."""
-    lines = tree.data(path).split(b"\npackage ", 1)[0].decode("utf-8", "replace").splitlines()
-    found = [line for line in lines if line.startswith(("//go:build ", "// +build "))]
-    return "".join(f"{line}\n" for line in [*found, ""]) if found else ""
-
-
-def _free(tree: Tree, *paths: str) -> str | None:
-    return next((path for path in paths if path not in tree.snapshot.files), None)
 
 
 # --- the forwarders ---------------------------------------------------------------------------------
@@ -267,12 +209,9 @@ yet.
         INTERFACE_METHODS,
         INTERFACE_DOC,
         FORWARDERS,
-        READY,
-        READY_TEST,
-        EXECUTOR_TEST,
-        EMBED_TEST,
-        MOCK_FILE,
-        *TEMPLATES,
+        *FILE_TEMPLATES,
+        *STATE_TEMPLATES,
+        *RUNTIME_TEMPLATES,
     ),
     anchors=(
         Anchor("executor-interface"),

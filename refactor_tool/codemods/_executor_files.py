@@ -1,0 +1,86 @@
+"""The files that step 2 adds: the type behind the channels, the executor for tests, and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from refactor_tool.codemod import Template
+from refactor_tool.codemods._executor_mock import derive
+from refactor_tool.codemods._executor_state import FIELDS, ID, Executor, Implementer
+from refactor_tool.codemods._k3s import CONFIG, EXECUTOR, MOCK, UTIL, declares, package
+from refactor_tool.gosrc import ast
+from refactor_tool.gosrc.tree import Tree
+from refactor_tool.model import Leave, Manual, NewFile, Rewrite
+
+TEST_NAMES = ("isClosed", "unset", "unsetExecutor")
+
+READY = Template(f"{ID}/ready.go.j2")
+READY_TEST = Template(f"{ID}/ready_test.go.j2")
+EXECUTOR_TEST = Template(f"{ID}/executor_ready_test.go.j2", ("header", "util", "variable"))
+EMBED_TEST = Template(f"{ID}/embed_test.go.j2", ("config", "header"))
+MOCK_FILE = Template(f"{ID}/mock.go.j2", ("imports", "methods", "receiver", "starts_etcd"))
+FILE_TEMPLATES = (READY, READY_TEST, EXECUTOR_TEST, EMBED_TEST, MOCK_FILE)
+
+
+def signal(tree: Tree, tests: tuple[NewFile, ...]) -> Rewrite | Manual | Leave:
+    """Return what becomes of the type behind the channels, which comes with its tests and with `tests`."""
+    util = package(tree, UTIL)
+    known = [name for name in ("ReadySignal", "WaitReady") if declares(tree, util, name)]
+    if len(known) == 2:
+        return Rewrite(tests) if tests else Leave("the type behind the channels is there already", done=True)
+    path = _free(tree, f"{UTIL}/ready.go", f"{UTIL}/ready_signal.go")
+    if known or path is None:
+        what = f"declares {known[0]}" if known else "has files of the names that the new one could have"
+        reason = f"{UTIL} {what} already, but not all that goes with it"
+        return Manual(reason, "add the type util.ReadySignal and the function util.WaitReady by hand")
+    test = path.replace(".go", "_test.go")
+    if test in tree.snapshot.files or declares(tree, util, "isClosed"):
+        return Rewrite((NewFile(path, READY.filled({})), *tests))
+    return Rewrite((NewFile(path, READY.filled({})), NewFile(test, READY_TEST.filled({})), *tests))
+
+
+def mock(tree: Tree, path: str, interface: ast.InterfaceType, missing: Sequence[str]) -> tuple[NewFile, ...] | str:
+    """Return the executor for tests, nothing where there is one, or why there can be none."""
+    if declares(tree, package(tree, MOCK), "Executor"):
+        return ()
+    where = _free(tree, f"{MOCK}/executor.go", f"{MOCK}/ready_executor.go")
+    if where is None or declares(tree, package(tree, MOCK), "NewReady"):
+        return f"{MOCK} has something else by the name of the executor for tests"
+    derived = derive(tree, path, interface, missing)
+    if isinstance(derived, str):
+        return derived
+    values = {
+        "imports": derived.imports,
+        "methods": derived.methods,
+        "receiver": derived.receiver,
+        "starts_etcd": "yes" if derived.starts_etcd else "",
+    }
+    return (NewFile(where, MOCK_FILE.filled(values)),)
+
+
+def tests_of_embedded(tree: Tree, variable: str, known: Sequence[Implementer]) -> tuple[NewFile, ...]:
+    """Return the tests of k3s' own executor where it gets all signals now, and no test has their names."""
+    executor = package(tree, EXECUTOR)
+    embedded = next((found for found in known if isinstance(found, Executor) and found.is_embedded), None)
+    if embedded is None or embedded.package != executor or len(embedded.lacking) < len(FIELDS) or not variable:
+        return ()
+    ready, embed = f"{EXECUTOR}/ready_test.go", f"{EXECUTOR}/embed_test.go"
+    if ready in tree.snapshot.files or any(declares(tree, executor, name) for name in TEST_NAMES):
+        return ()
+    values = {"header": _header(tree, embedded.path), "util": package(tree, UTIL), "variable": variable}
+    out = [NewFile(ready, EXECUTOR_TEST.filled(values))]
+    if embed not in tree.snapshot.files and not embedded.has("CRI"):
+        values = {"header": _header(tree, embedded.home), "config": package(tree, CONFIG)}
+        out.append(NewFile(embed, EMBED_TEST.filled(values)))
+    return tuple(out)
+
+
+def _header(tree: Tree, path: str) -> str:
+    """Return the build constraint of a file as it stands there, with the blank line after it."""
+    lines = tree.data(path).split(b"\npackage ", 1)[0].decode("utf-8", "replace").split("\n")
+    found = [line.rstrip("\r") for line in lines if line.startswith(("//go:build ", "// +build "))]
+    return "".join(f"{line}\n" for line in [*found, ""]) if found else ""
+
+
+def _free(tree: Tree, *paths: str) -> str | None:
+    return next((path for path in paths if path not in tree.snapshot.files), None)
