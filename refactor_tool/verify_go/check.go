@@ -33,6 +33,7 @@ const (
 	codeUnusedVar            = 101
 	codeWrongResultCount     = 103
 	codeWrongArgCount        = 126
+	codeCannotInferTypeArgs  = 138
 )
 
 var codeNames = map[int]string{
@@ -185,6 +186,7 @@ func (c *checker) judge(e *types.Error) {
 	code := errorCode(e)
 	switch {
 	case code == codeWrongArgCount && c.passesUnknownCall(s, pos),
+		code == codeCannotInferTypeArgs && c.passesUnknown(s, pos),
 		code == codeUnusedImport && (c.node.kind == testNode && !s.isTest() || s.usesImportAt(c.node, pos)),
 		code == codeUnusedVar && s.usesVariableAt(pos),
 		code == codeMissingFieldOrMethod && c.selectsFromUnknown(s, pos),

@@ -5,7 +5,7 @@
 // output. The program never opens a path of the tree, starts no process and writes no file: the only
 // directory it reads is GOROOT/src. Packages outside the module are unknown and never the cause of an error.
 //
-// Exit status: 0 answered (the answer may hold errors), 2 unusable request.
+// Exit status: 0 answered (the answer may hold errors), 1 unusable request, anything else a crash.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 	debug.SetGCPercent(400)
 	if err := serve(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "verify: "+err.Error())
-		os.Exit(2)
+		os.Exit(1)
 	}
 }
 

@@ -47,7 +47,7 @@ type Limits struct {
 	FileBytes     int   `json:"file_bytes"`     // larger files are not verified; default 4 MiB
 	Depth         int   `json:"depth"`          // deeper syntax trees are not verified; default 5000
 	PackageErrors int   `json:"package_errors"` // errors kept for one package; default 500
-	TimeoutMS     int   `json:"timeout_ms"`     // what is not done by then is not verified; default 120000
+	TimeoutMS     int   `json:"timeout_ms"`     // what is not done by then is not verified; default 60000
 	MemoryBytes   int64 `json:"memory_bytes"`   // heap at which the run stops likewise; default 3 GiB
 }
 
@@ -168,7 +168,7 @@ func (r *Request) complete() error {
 	setDefault(&r.Limits.FileBytes, 4<<20)
 	setDefault(&r.Limits.Depth, 5000)
 	setDefault(&r.Limits.PackageErrors, 500)
-	setDefault(&r.Limits.TimeoutMS, 120_000)
+	setDefault(&r.Limits.TimeoutMS, 60_000)
 	setDefault(&r.Limits.MemoryBytes, 3<<30)
 	setDefault(&r.Workers, 2)
 	return nil

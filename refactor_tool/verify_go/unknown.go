@@ -28,6 +28,21 @@ func (c *checker) passesUnknownCall(s *source, pos token.Pos) bool {
 	return found
 }
 
+// passesUnknown reports whether the call at pos has an unknown argument, from which older checkers infer nothing.
+func (c *checker) passesUnknown(s *source, pos token.Pos) bool {
+	found := false
+	ast.Inspect(s.ast, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok && call.Pos() <= pos && pos <= call.Rparen {
+			found = false // the innermost call decides
+			for _, arg := range call.Args {
+				found = found || mentionsUnknown(c.info.Types[arg].Type)
+			}
+		}
+		return n == nil || n.Pos() <= pos && pos < n.End()
+	})
+	return found
+}
+
 // selectsFromUnknown reports whether the selector at pos may name something an unknown embedded type promotes.
 func (c *checker) selectsFromUnknown(s *source, pos token.Pos) bool {
 	sel := selectorAt(s, pos)
