@@ -122,14 +122,18 @@ def _leaves(whole: ast.FuncDecl, migration: ast.Call, start: Span) -> bool:
 
 
 def _tests(tree: Tree) -> tuple[Change, ...]:
-    """Add a file of tests, where the tree has what they need: a configuration for tests and the mock executor."""
-    mock = package(tree, MOCK)
+    """Add a file of tests, where the tree has what they need: a configuration, and an executor that can be set."""
+    etcd, executor, mock = package(tree, ETCD), package(tree, EXECUTOR), package(tree, MOCK)
+    fields = all(
+        tree.member(etcd, "ETCD", name) is not None for name in ("address", "cancel", "client", "config", "name")
+    )
+    helpers = declares(tree, etcd, "generateTestConfig") and declares(tree, executor, "Set")
     lacks_mock = declares(tree, mock, "Executor") and not declares(tree, mock, "NewReady")
-    if _TESTS in tree.snapshot.files or not declares(tree, package(tree, ETCD), "generateTestConfig") or lacks_mock:
+    if _TESTS in tree.snapshot.files or not fields or not helpers or lacks_mock:
         return ()
     needs_client = not _checks_client(tree)
     on_demand = bool(methods(tree, ETCD, "ETCD", "startClient"))
-    imports = [f'"{package(tree, EXECUTOR)}"', f'"{mock}"']
+    imports = [f'"{executor}"', f'"{mock}"']
     if needs_client or on_demand:
         imports.append(f'clientv3 "{_CLIENT}"')
     values = {
