@@ -18,6 +18,7 @@ RULES: tuple[Rule, ...] = (
     ready_receive.READY_RECV_NO_CTX,
     ready_close.PREMATURE_READY_CLOSE,
     wait_result.CANCEL_COUNTED_AS_SUCCESS,
+    ready_close.UNGUARDED_READY_CLOSE,
     ready_close.SKIPPABLE_READY_SIGNAL,
     ready_accessor.NIL_READY_ACCESSOR,
     start_order.USE_BEFORE_BOOTSTRAP,

@@ -76,7 +76,7 @@ def functions_with(
         data = tree.data(path)
         if is_test(path) or (paths is not None and path not in paths):
             continue
-        if in_file and not any(word in data for word in in_file):
+        if not all(not words or any(word in data for word in words) for words in (in_file, in_body)):
             continue
         end = 0
         places = [place for place in _places(data, needles) if keep is None or keep(data, place[0])]

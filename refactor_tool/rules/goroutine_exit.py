@@ -13,6 +13,7 @@ from refactor_tool.rules import _fix
 from refactor_tool.rules._code import Site, by_hand, hazard, is_test, sites
 from refactor_tool.rules._ready import deferred_close, name_of
 
+_GO = b"\tgo "
 _EXITS = (b"Fatal", b".Exit", b"panic(")
 _LOGGER = re.compile(r"(?:^|/)(?:logrus|klog|glog|log|zap)(?:/v\d+)?\Z")
 _SIGNALS = "pkg/signals"
@@ -20,7 +21,7 @@ _SIGNALS = "pkg/signals"
 
 def _find(tree: Tree) -> Iterator[Finding]:
     started: dict[tuple[str, str, str], bool] = {}
-    for site in sites(tree, *_EXITS):
+    for site in sites(tree, *_EXITS, paths=_with_goroutines(tree)):
         call = next((node for node in reversed(site.inside) if isinstance(node, ast.Call)), None)
         if call is None or site.span.start >= call.fun.span.end or f"/{_SIGNALS}/" in f"/{site.path}":
             continue
@@ -31,6 +32,12 @@ def _find(tree: Tree) -> Iterator[Finding]:
         what = tree.text(site.path, call.fun.span).split("\n", 1)[0]
         message = f"{what} in a goroutine ends the process before other components have stopped"
         yield hazard("L08", site, call.span, message, _fixed(tree, site, call), "exit")
+
+
+def _with_goroutines(tree: Tree) -> set[str]:
+    """Return the files of packages in which some file starts a goroutine."""
+    folders = {path.rpartition("/")[0] for path in tree.files_with(_GO) if not is_test(path)}
+    return {path for path in tree.files_with(*_EXITS) if path.rpartition("/")[0] in folders}
 
 
 def _ends_process(tree: Tree, path: str, call: ast.Call) -> bool:
@@ -92,7 +99,7 @@ def _is_started(tree: Tree, site: Site, known: dict[tuple[str, str, str], bool])
 
 def _starts(tree: Tree, path: str, name: str, target: tuple[str, str, str]) -> bool:
     data = tree.data(path)
-    if b"\tgo " not in data or is_test(path):
+    if _GO not in data or is_test(path):
         return False
     call = re.compile(rb"^[ \t]*go ((?:\w+\.)*" + name.encode() + rb")\(", re.MULTILINE)
     places = [Span(match.end(1) - len(name.encode()), match.end(1)) for match in call.finditer(data)]

@@ -1,4 +1,4 @@
-"""L02 and L05: readiness that is reported though nothing is ready, or that is not reported at all."""
+"""L02, L04 and L05: readiness that is reported though nothing is ready, more than once, or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from refactor_tool.model import Edit, Finding, Manual, Rewrite, Span
 from refactor_tool.record import record
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules._code import Site, by_hand, hazard, site_at, sites
-from refactor_tool.rules._flow import before, ends_with_context, leaves, own
+from refactor_tool.rules._flow import before, ends_with_context, leaves, own, received
 from refactor_tool.rules._ready import START_METHODS, closed, in_executor, is_wait, name_of, ready_channel
 
 _RETURNS_NIL = re.compile(r"\{\s*return nil\s*\}")
@@ -260,6 +260,95 @@ def _is_failed(cond: ast.Expr, value: ast.Expr) -> bool:
             return False
 
 
+# --- L04 --------------------------------------------------------------------------------------------
+
+#: Start methods of which a node runs one: closes in several of them exclude each other.
+_ALTERNATIVES = frozenset({"Containerd", "Docker", "CRI"})
+
+
+def _find_unguarded(tree: Tree) -> Iterator[Finding]:
+    owners: dict[tuple[str, ...], list[Close]] = {}
+    for close in _closes(tree):
+        owner = _owner(tree, close)
+        if owner is not None and not _is_guarded(tree, close):
+            owners.setdefault(owner, []).append(close)
+    verdict = by_hand("which close comes first is not fixed", "close the channel through a sync.Once, in one place")
+    for owner, closes in sorted(owners.items()):
+        apart = [one for one in closes if any(not _exclude(tree, one, other) for other in closes if other is not one)]
+        for close in apart:
+            places = len(closes)
+            message = f"{close.channel} is closed in {places} places: a second close of a channel panics"
+            yield hazard("L04", close.site, close.call.span, message, verdict, "closed-twice")
+        for close in closes if not apart and owner[0] == "field" else ():
+            if any(isinstance(node, ast.Go) for node in close.site.outer) and close.site.decl.receiver is not None:
+                message = (
+                    f"each call of {close.site.decl.name} closes {close.channel}: a second close of a channel panics"
+                )
+                yield hazard("L04", close.site, close.call.span, message, verdict, "closed-per-call")
+
+
+def _owner(tree: Tree, close: Close) -> tuple[str, ...] | None:
+    """Return what holds the closed channel: a field, also where a local is stored in it, or the local itself."""
+    path = close.site.path
+    (channel,) = close.call.args
+    match tree.resolve(path, channel):
+        case ast.FieldObject(package=package, type=owner, name=name):
+            return "field", package, owner, name
+        case ast.LocalObject(name=name, at=at, kind="var"):
+            for use in tree.occurrences_at(path, _stored(tree, close, name)):
+                if isinstance(use.object, ast.FieldObject):
+                    return "field", use.object.package, use.object.type, use.object.name
+            return "local", path, str(at.start)
+        case _:
+            return None
+
+
+def _stored(tree: Tree, close: Close, name: str) -> list[Span]:
+    """Return the names of the fields that a local is stored in."""
+    stored = re.compile(rb"^[ \t]*[\w.]+\.(\w+) = " + name.encode() + rb"\r?$", re.MULTILINE)
+    span = close.site.decl.span
+    return [Span(*found.span(1)) for found in stored.finditer(tree.data(close.site.path), span.start, span.end)]
+
+
+def _is_guarded(tree: Tree, close: Close) -> bool:
+    """Tell whether a sync.Once, a look at the channel, or setting it to nil keeps a close from being done again."""
+    site = close.site
+    for node in (*site.outer, *site.inside):
+        match node:
+            case ast.Call(fun=ast.Selector(name="Do"), args=(ast.FuncLit() as once,)) if once.span.contains(site.span):
+                return True
+            case ast.Select(cases=cases) if any(_looks_at(tree, close, case) for case in cases):
+                return True
+            case ast.If() if _forgets(tree, site, node, close.channel):
+                return True
+            case _:
+                pass
+    return False
+
+
+def _looks_at(tree: Tree, close: Close, case: ast.Case) -> bool:
+    channel = received(case.comm)
+    return channel is not None and tree.text(close.site.path, channel.span) == close.channel
+
+
+def _exclude(tree: Tree, one: Close, other: Close) -> bool:
+    """Tell whether two closes never both run: branches of one statement, one that leaves, or alternative starts."""
+    if (one.site.path, one.site.decl.span) != (other.site.path, other.site.decl.span):
+        names = {one.site.decl.name, other.site.decl.name}
+        return names <= _ALTERNATIVES and one.site.decl.receiver_type == other.site.decl.receiver_type
+    first, second = sorted((one, other), key=lambda close: close.site.span)
+    for node in (*first.site.outer, *first.site.inside):
+        if node.span.contains(second.site.span):
+            continue
+        if isinstance(node, ast.Case) or (isinstance(node, ast.Block) and leaves(tree, first.site.path, node.stmts)):
+            return True
+    return any(
+        isinstance(node, ast.If) and node.else_ is not None and node.else_.span.contains(second.site.span)
+        for node in (*first.site.outer, *first.site.inside)
+        if isinstance(node, ast.If) and node.then.span.contains(first.site.span)
+    )
+
+
 # --- L05 --------------------------------------------------------------------------------------------
 
 
@@ -482,6 +571,97 @@ func (c *Cluster) Start(ctx context.Context, ready chan struct{}) error {
         ),
     ),
     find=_find_premature,
+)
+
+UNGUARDED_READY_CLOSE = Rule(
+    id="L04",
+    name="unguarded-ready-close",
+    severity="warning",
+    summary="A readiness channel is closed in more than one place, or by each call of a method, without a guard.",
+    why="""
+Closing a closed channel panics. Which of two closes is the second depends on options, on the executor that is used and
+on who is faster, so it shows on somebody else's node: a reset of the cluster, a restart of one component.
+""",
+    cases=(56,),
+    bad=(
+        Example(
+            "the server closes what the agent has closed where both run",
+            """package server
+
+type Agent struct {
+	AgentReady chan struct{}
+}
+
+func run(reset bool, agent *Agent) error {
+	agentReady := make(chan struct{})
+	agent.AgentReady = agentReady
+	if reset {
+		close(agentReady) // hazard
+	}
+	return start(agent)
+}
+
+func start(agent *Agent) error {
+	close(agent.AgentReady) // hazard
+	return nil
+}
+""",
+        ),
+        Example(
+            "a second start of etcd closes the channel again",
+            """package executor
+
+type Embedded struct {
+	etcdReady chan struct{}
+}
+
+func (e *Embedded) ETCD(test func() error) {
+	go func() {
+		for test() != nil {
+		}
+		close(e.etcdReady) // hazard
+	}()
+}
+""",
+        ),
+    ),
+    good=(
+        Example(
+            "a guard, branches of which one runs, and a channel that each call makes",
+            """package executor
+
+import "sync"
+
+type Embedded struct {
+	once      sync.Once
+	criReady  chan struct{}
+	etcdReady chan struct{}
+}
+
+func (e *Embedded) ETCD() {
+	go func() {
+		e.once.Do(func() { close(e.etcdReady) })
+	}()
+}
+
+func (e *Embedded) Docker(external bool) chan struct{} {
+	if external {
+		close(e.criReady)
+	} else {
+		close(e.criReady)
+	}
+	nodeReady := make(chan struct{})
+	go func() { close(nodeReady) }()
+	return nodeReady
+}
+
+func (e *Embedded) Containerd() {
+	close(e.criReady)
+}
+""",
+        ),
+    ),
+    find=_find_unguarded,
 )
 
 SKIPPABLE_READY_SIGNAL = Rule(

@@ -20,7 +20,7 @@ from refactor_tool.rules._starts import ENTRIES, FOLDERS, Start, starts
 
 #: Executor functions that may be called before Bootstrap: they set it up, or ask what it is.
 _EARLY = frozenset({"Bootstrap", "CurrentETCDOptions"})
-_POLLS_READYZ = re.compile(rb'readyz"')
+_READYZ = b'readyz"'
 _CALLED = re.compile(rb"\b([A-Za-z_]\w*)\(")
 _WAITS_FOR_CRI = re.compile(rb"<-[ \t]*[\w.]*(?:[cC][rR][iI]|ContainerRuntime)Ready\w*")
 #: What connects to the container runtime as soon as it is called: the end of its package's path, and its name.
@@ -62,7 +62,7 @@ def _needs_bootstrap(tree: Tree, path: str, call: ast.Call) -> str | None:
     if in_executor(found):
         needs = (name in START_METHODS or name.endswith("ReadyChan")) and name not in _EARLY
         return "asks an executor that has made nothing yet" if needs else None
-    if _asks_readyz(tree, found, 3):
+    if any(_READYZ in tree.data(file) for file in tree.package_files(found.package)) and _asks_readyz(tree, found, 2):
         return "waits for the readiness of a server that may itself wait for Bootstrap"
     return None
 
@@ -71,7 +71,7 @@ def _asks_readyz(tree: Tree, function: ast.PackageObject, depth: int) -> bool:
     """Tell whether a function, or what it calls in its own package, asks for /readyz."""
     for path, decl in tree.functions(function.package, function.name):
         data = tree.data(path)
-        if _POLLS_READYZ.search(data, decl.span.start, decl.span.end):
+        if _READYZ in data[decl.span.start : decl.span.end]:
             return True
         called = (
             {found.decode() for found in _CALLED.findall(data, decl.signature.end, decl.span.end)} if depth else set()

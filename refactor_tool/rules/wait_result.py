@@ -263,7 +263,7 @@ def _checked(tree: Tree, site: Site, dropped: Dropped) -> Rewrite | Manual:
 
 
 def _find_continued(tree: Tree) -> Iterator[Finding]:
-    for site in sites(tree, *WAIT_WORDS):
+    for site in sites(tree, *WAIT_WORDS, keep=_is_assigned):
         call = next((node for node in reversed(site.inside) if isinstance(node, ast.Call)), None)
         if call is None or not call.fun.span.contains(site.span):
             continue
@@ -283,6 +283,10 @@ def _find_continued(tree: Tree) -> Iterator[Finding]:
             what = f"closes {channel}" if channel is not None else "goes on"
             message = f"{name_of(call)} failed, which is only reported, and the function {what}"
             yield hazard("L12", full, test.cond.span, message, _left(tree, full, test, channel), "reported-only")
+
+
+def _is_assigned(data: bytes, at: int) -> bool:
+    return b"=" in data[data.rfind(b"\n", 0, at) + 1 : at]
 
 
 def _with_test(tree: Tree, site: Site, call: ast.Call) -> Site | None:
