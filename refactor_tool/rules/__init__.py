@@ -9,8 +9,10 @@ from refactor_tool.rules import (
     ready_accessor,
     ready_close,
     ready_receive,
+    runtime_nil,
     shutdown_state,
     start_order,
+    wait_loops,
     wait_result,
 )
 
@@ -24,8 +26,12 @@ RULES: tuple[Rule, ...] = (
     start_order.USE_BEFORE_BOOTSTRAP,
     goroutine_exit.FATAL_IN_GOROUTINE,
     wait_result.IGNORED_RESULT,
+    wait_loops.LOST_WAIT_REASON,
     wait_result.WAIT_FAILED_BUT_CONTINUE,
     start_order.WAITGROUP_LATE_INIT,
+    runtime_nil.RUNTIME_CORE_NIL_DEREF,
+    wait_loops.BUSY_POLL,
+    wait_loops.WAIT_IGNORES_CTX,
     shutdown_state.NIL_ON_CANCEL_FIELD,
     changed_waits.CONTINUE_TO_RETURN,
     changed_waits.SELECT_TO_RECEIVE,

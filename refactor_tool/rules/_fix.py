@@ -103,6 +103,19 @@ def otherwise(tree: Tree, path: str, stmt: ast.If, head: str, *lines: str) -> Ed
     return Edit(path, Span(stmt.span.end, stmt.span.end), body)
 
 
+def before(tree: Tree, path: str, span: Span, *lines: str) -> Edit:
+    """Put lines of Go before a statement."""
+    return Edit(path, Span(span.start, span.start), _lines(tree, path, span, lines) + _break(tree, path, span))
+
+
+def named(path: str, param: ast.Param, name: str) -> Edit:
+    """Name a parameter that has no name, or `_`."""
+    at = param.span.start
+    return Edit(
+        path, param.names[0].span if param.names else Span(at, at), (name if param.names else f"{name} ").encode()
+    )
+
+
 def append(tree: Tree, path: str, block: ast.Block, *lines: str) -> Edit | None:
     """Put lines of Go at the end of a block; None where its closing brace stands on the line of its last statement."""
     last = block.stmts[-1].span
