@@ -16,7 +16,7 @@ from refactor_tool.rules._flow import before
 _OWNER = "ControlRuntime"
 _USES = (b".Core.Core()", b".K3s.K3s()")
 #: Where functions are registered that run once the clients are there.
-_REGISTERED = re.compile(rb"ControllerStarts\[[^\]\n]*\] = ")
+_REGISTERED = re.compile(rb"ControllerStart(?:s\[[^\]\n]*\])? = ")
 _WORD = re.compile(rb"\w+")
 
 

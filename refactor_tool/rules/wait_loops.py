@@ -145,7 +145,7 @@ def _deaf_loops(tree: Tree) -> Iterator[Finding]:
         if not isinstance(loop, ast.For) or (site.path, loop.span) in seen:
             continue
         seen.add((site.path, loop.span))
-        if _HEEDS_CONTEXT.search(tree.data(site.path), loop.span.start, loop.span.end):
+        if _HEEDS_CONTEXT.search(tree.data(site.path), loop.span.start, _round_end(tree, site, loop)):
             continue
         ctx = _fix.context_at(tree, site)
         if ctx is None and not _is_given_context(tree, site):
@@ -157,6 +157,16 @@ def _deaf_loops(tree: Tree) -> Iterator[Finding]:
         else:
             continue
         yield hazard("L17", site, Span(loop.span.start, loop.body.span.start), message, verdict, "deaf-loop")
+
+
+def _round_end(tree: Tree, site: Site, loop: ast.For) -> int:
+    """Return where the round that the place is in ends: a branch that continues ends it early."""
+    branch = site.nearest(ast.If)
+    if isinstance(branch, ast.If) and loop.span.contains(branch.span) and branch.then.span.contains(site.span):
+        last = branch.then.stmts[-1].span
+        if tree.text(site.path, last).startswith("continue"):
+            return last.end
+    return loop.span.end
 
 
 def _is_given_context(tree: Tree, site: Site) -> bool:
