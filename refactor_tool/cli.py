@@ -130,6 +130,7 @@ def plan(
     """Make the series, one proved patch a step, ready for git am."""
     from refactor_tool.codemods import TITLE
     from refactor_tool.report.document import exit_code
+    from refactor_tool.report.page import page
     from refactor_tool.report.series import mailbox, series
     from refactor_tool.report.text import render_plan
     from refactor_tool.world.out import write_dir
@@ -143,7 +144,7 @@ def plan(
     following = ""
     if out is not None:
         files = {patch.name: patch.data for patch in patches}
-        write_dir(out, {**files, "plan.json": _json(result)}, force=force)
+        write_dir(out, {**files, "plan.json": _json(result), "report.html": page(result, TITLE)}, force=force)
         where = shell_line("-C", str(path)) + " " if path is not None else ""
         following = f"git {where}am {shell_line(str(out.resolve()))}/000[1-9]-*.patch" if patches else ""
     elif patches:

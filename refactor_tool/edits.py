@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from refactor_tool.model import Conflict, File, Span
+from refactor_tool.model import Conflict, File, FileChange, Span
 from refactor_tool.record import record
 
 # --- byte edits -------------------------------------------------------------------------------------
@@ -91,6 +91,16 @@ def stat(before: bytes | None, after: bytes | None) -> tuple[int, int]:
     for change in changes(before or b"", after or b""):
         added += change.after_end - change.after_start
         removed += change.before_end - change.before_start
+    return added, removed
+
+
+def size(files: Iterable[FileChange]) -> tuple[int, int]:
+    """Return how many lines all these changes add and remove."""
+    added = removed = 0
+    for change in files:
+        before = change.before.data if change.before is not None else None
+        more, less = stat(before, change.after.data if change.after is not None else None)
+        added, removed = added + more, removed + less
     return added, removed
 
 

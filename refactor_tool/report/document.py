@@ -116,12 +116,7 @@ def document(plan: Plan) -> dict[str, Any]:
                 "files": [
                     {"path": change.path, "added": added, "removed": removed}
                     for change in step.changes
-                    for added, removed in [
-                        edits.stat(
-                            change.before.data if change.before is not None else None,
-                            change.after.data if change.after is not None else None,
-                        )
-                    ]
+                    for added, removed in [edits.size([change])]
                 ],
             }
             for step in plan.steps

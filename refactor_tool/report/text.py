@@ -92,7 +92,7 @@ def _site(finding: Finding, where: Places, paint: Paint) -> str:
 
 
 def _steps(steps: Iterable[Step], paint: Paint) -> Iterator[str]:
-    rows = [(step, *_size(step)) for step in steps]
+    rows = [(step, *edits.size(step.changes)) for step in steps]
     if not rows:
         return
     width = max(len(step.id) for step, _, _ in rows)
@@ -107,14 +107,6 @@ def _steps(steps: Iterable[Step], paint: Paint) -> Iterator[str]:
 
 def _bar(count: int, scale: float) -> int:
     return max(1, round(count / scale)) if count and scale > 0 else min(count, 1)
-
-
-def _size(step: Step) -> tuple[int, int]:
-    sizes = [
-        edits.stat(change.before.data if change.before else None, change.after.data if change.after else None)
-        for change in step.changes
-    ]
-    return sum(added for added, _ in sizes), sum(removed for _, removed in sizes)
 
 
 def _needs_a_hand(plan: Plan, where: Places, paint: Paint) -> Iterator[str]:
