@@ -42,6 +42,8 @@ Role = Literal[
     "other",
 ]
 
+#: Bytes of a line that are shown at most.
+_HUGE = 400
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _D = TypeVar("_D", ast.FuncDecl, ast.TypeDecl, ast.VarDecl)
@@ -159,11 +161,15 @@ class Tree:
         return data[start:end].decode()
 
     def line_text(self, path: str, offset: int) -> str:
-        """Return the line that holds a byte, white space around it taken off."""
+        """Return the line that holds a byte, white space around it taken off; of a huge line what is near the byte."""
         data = self.data(path)
         end = data.find(b"\n", offset)
-        line = data[data.rfind(b"\n", 0, offset) + 1 : len(data) if end < 0 else end]
-        return line.strip().decode("utf-8", "surrogateescape")
+        first, last = data.rfind(b"\n", 0, offset) + 1, len(data) if end < 0 else end
+        if last - first <= _HUGE:
+            return data[first:last].strip().decode("utf-8", "surrogateescape")
+        start, stop = max(first, offset - _HUGE // 2), min(last, offset + _HUGE // 2)
+        text = data[start:stop].strip().decode("utf-8", "replace")
+        return f"{'…' if start > first else ''}{text}{'…' if stop < last else ''}"
 
     def comments_in(self, path: str, span: Span) -> tuple[Span, ...]:
         """Return the comments that lie inside `span`, in order."""
