@@ -83,7 +83,7 @@ def to_do(tree: Tree, path: str, function: str) -> list[str]:
             "run",
             'return errors.Wrap(err, "no apiserver")',
             "panic(err)",
-            ["manual guard-return"],
+            ["rewrite guard-return"],
             id="agent-no-return",
         ),
         pytest.param(

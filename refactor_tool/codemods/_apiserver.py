@@ -36,7 +36,6 @@ FIELD = "APIServerReady"
 #: The kubeconfig that the executor polls with, a field of the agent's node configuration.
 KUBECONFIG = "KubeConfigK3sController"
 MESSAGE = "failed to wait for apiserver ready"
-LOGRUS = "github.com/sirupsen/logrus"
 
 _SHAPES = ("interface", "forwarder", "embedded")
 #: The functions in which k3s waited, asked or passed on readiness of the apiserver, once each in every era, by folder
@@ -59,7 +58,7 @@ _PLACES = {
 #: Where the sites of some shapes are expected, by what they may be if one has moved to another function.
 _HOMES = (
     ({"Setup of the tunnel": "tunnel"}, ("guard-goroutine", "asks")),
-    ({"run of the agent": "agent-run"}, ("guard-return", "asks")),
+    ({"run of the agent": "agent-run"}, ("guard-return", "poll-call", "asks")),
     ({"controllerManager": "control-controller-manager"}, ("drop-caller",)),
     (
         {

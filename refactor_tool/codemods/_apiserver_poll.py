@@ -9,7 +9,6 @@ from refactor_tool.codemods._apiserver import (
     ACCESSOR,
     ID,
     KUBECONFIG,
-    LOGRUS,
     MESSAGE,
     NOTIFY,
     POLL,
@@ -19,6 +18,7 @@ from refactor_tool.codemods._apiserver import (
 )
 from refactor_tool.codemods._k3s import CMDS, CONFIG, EXECUTOR, UTIL, package
 from refactor_tool.codemods._shapes import (
+    LOGRUS,
     PKG_ERRORS,
     cannot_name,
     combined,

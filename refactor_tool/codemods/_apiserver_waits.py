@@ -18,7 +18,6 @@ from refactor_tool.codemods._apiserver import (
     HELPER,
     ID,
     LIMIT,
-    LOGRUS,
     MESSAGE,
     NOTIFY,
     STANDALONE,
@@ -31,6 +30,7 @@ from refactor_tool.codemods._apiserver import (
 )
 from refactor_tool.codemods._k3s import AGENT, CMDS, CONFIG, CONTROL, EXECUTOR, UTIL, folder_of, package
 from refactor_tool.codemods._shapes import (
+    LOGRUS,
     PKG_ERRORS,
     Guard,
     branch_at,
@@ -38,9 +38,11 @@ from refactor_tool.codemods._shapes import (
     combined,
     comment_above,
     context_at,
+    exit_of,
     filled,
     guard_at,
     in_goroutine,
+    logs,
     named,
     ready_chan,
     wait_ready,
@@ -95,24 +97,23 @@ def _standalone_verdict(tree: Tree, path: str, decl: ast.FuncDecl) -> tuple[Verd
         return Manual(f"{AGENT} has a function {HELPER} of its own", instruction), decl.name_span
     bootstrap = ast.PackageObject(package(tree, EXECUTOR), "Bootstrap")
     node = next((call.args[1] for call, called in calls if called == bootstrap and len(call.args) > 1), None)
-    match decl:
-        case ast.FuncDecl(
-            results=(ast.Param(names=(), type=ast.Ident(name="error")),),
-            body=ast.Block(
-                stmts=(
-                    *_,
-                    ast.ExprStmt(
-                        x=ast.Unary(op="<-", x=ast.Call(fun=ast.Selector(x=ast.Ident(name=ctx), name="Done"), args=()))
-                    ) as blocks,
-                    ast.Return(),
-                )
-            ),
-        ) if node is not None:
-            return _limited(tree, path, decl, blocks.span, ctx, tree.text(path, node.span)), blocks.span
+    blocks = next(filter(None, map(_blocks, decl.body.stmts)), None) if decl.body is not None else None
+    if node is None or blocks is None or exit_of(decl) != "return err":
+        text = tree.text(path, decl.signature)
+        reason = f"{STANDALONE} does not bootstrap the executor and then wait for its context: {text}"
+        return Manual(reason, instruction), decl.signature
+    return _limited(tree, path, decl, *blocks, tree.text(path, node.span)), blocks[0]
+
+
+def _blocks(stmt: ast.Stmt) -> tuple[Span, str] | None:
+    """Return the place of a wait for the end of a context, and the context's name."""
+    match stmt:
+        case ast.ExprStmt(
+            x=ast.Unary(op="<-", x=ast.Call(fun=ast.Selector(x=ast.Ident(name=ctx), name="Done"), args=()))
+        ):
+            return stmt.span, ctx
         case _:
-            text = tree.text(path, decl.signature)
-            reason = f"{STANDALONE} does not bootstrap the executor and then wait for its context: {text}"
-            return Manual(reason, instruction), decl.signature
+            return None
 
 
 def _limited(tree: Tree, path: str, decl: ast.FuncDecl, blocks: Span, ctx: str, node: str) -> Rewrite | Manual:
@@ -241,12 +242,12 @@ def _caller(tree: Tree, use: Occurrence) -> Iterator[Finding]:
         shape = "poll-kept"
     elif decl is None or call is None:
         verdict, shape = _by_hand(tree, use, f"{WAIT} is used as a value"), "poll-value"
+    elif not in_goroutine(decl, call.span):
+        verdict, shape = _with_limit(tree, use, decl, call), "poll-call" if guard is None else "guard-return"
     elif guard is None:
         verdict, shape = _by_hand(tree, use, f"the call of {WAIT} has a shape that is not known"), "poll-unknown"
-    elif in_goroutine(decl, call.span):
-        verdict, shape = _in_goroutine(tree, use, decl, guard), "guard-goroutine"
     else:
-        verdict, shape = _with_limit(tree, use, decl, guard), "guard-return"
+        verdict, shape = _in_goroutine(tree, use, decl, guard), "guard-goroutine"
     if guard is not None and shape == "guard-goroutine":
         span = with_comment_about(tree, use.path, span, _GONE)
     anchor = "" if kept is not None else anchor_at(tree, use.path, use.span.start)
@@ -277,11 +278,11 @@ def _by_hand(tree: Tree, use: Occurrence, reason: str) -> Manual:
 
 def _in_goroutine(tree: Tree, use: Occurrence, decl: ast.FuncDecl, guard: Guard) -> Rewrite | Manual:
     """Wait as long as the context lasts: nobody takes a goroutine's error, and the executor logs the reason."""
-    odd = _unlike_the_executor(tree, use, decl, guard)
+    odd = _unlike_the_executor(tree, use, decl, guard.call, guard.stmt.span)
     if odd is not None:
         return _by_hand(tree, use, odd)
     branch = guard.before if isinstance(guard.exit, ast.Return) else (*guard.before, guard.exit)
-    if not all(_is_log(tree, use.path, stmt) for stmt in branch):
+    if not all(logs(tree, use.path, stmt) for stmt in branch):
         return _by_hand(tree, use, "what follows a failed wait is more than a log line, a fatal exit or a return")
     asked = ready_chan(tree, use.path, ACCESSOR, guard.stmt.span)
     if isinstance(asked, Manual):
@@ -291,33 +292,31 @@ def _in_goroutine(tree: Tree, use: Occurrence, decl: ast.FuncDecl, guard: Guard)
     return combined(wait if isinstance(wait, Manual) else wait.changes, stale)
 
 
-def _with_limit(tree: Tree, use: Occurrence, decl: ast.FuncDecl, guard: Guard) -> Rewrite | Manual:
-    """Call the agent's helper in place of the poll; what is done with its error stays."""
-    odd = _unlike_the_executor(tree, use, decl, guard)
+def _with_limit(tree: Tree, use: Occurrence, decl: ast.FuncDecl, call: ast.Call) -> Rewrite | Manual:
+    """Call the agent's helper in place of the poll; what is done with its error stays, whatever that is."""
+    odd = _unlike_the_executor(tree, use, decl, call, call.span)
     if odd is not None:
         return _by_hand(tree, use, odd)
     agent = package(tree, AGENT)
-    node = _node_of(tree, use.path, guard.call.args[1])
+    node = _node_of(tree, use.path, call.args[1])
     if tree.package_of(use.path) != agent or node is None or not tree.functions(agent, STANDALONE):
         return _by_hand(tree, use, "the time limit of this wait would be lost")
-    if not isinstance(guard.exit, ast.Return) or not guard.exit.values:
-        return _by_hand(tree, use, "what follows a failed wait is not the return of an error")
-    if isinstance(tree.object_of_name(use.path, guard.call.span.start, HELPER), ast.LocalObject | ast.PackageName):
+    if isinstance(tree.object_of_name(use.path, call.span.start, HELPER), ast.LocalObject | ast.PackageName):
         return _by_hand(tree, use, f"{HELPER} means something else here")
-    ctx = tree.text(use.path, guard.call.args[0].span)
-    return Rewrite((Edit(use.path, guard.call.span, f"{HELPER}({ctx}, {node})".encode()),))
+    ctx = tree.text(use.path, call.args[0].span)
+    return Rewrite((Edit(use.path, call.span, f"{HELPER}({ctx}, {node})".encode()),))
 
 
-def _unlike_the_executor(tree: Tree, use: Occurrence, decl: ast.FuncDecl, guard: Guard) -> str | None:
-    """Return what this wait has that the executor's poll does not, None if nothing."""
-    if tree.comments_in(use.path, guard.stmt.span):
+def _unlike_the_executor(tree: Tree, use: Occurrence, decl: ast.FuncDecl, call: ast.Call, gone: Span) -> str | None:
+    """Return what this wait has that the executor's poll does not, None if nothing; `gone` is what is replaced."""
+    if tree.comments_in(use.path, gone):
         return "a comment in it would be lost"
-    match guard.call.args:
-        case (ast.Ident(name=ctx), kubeconfig, limit) if not guard.call.ellipsis:
+    match call.args:
+        case (ast.Ident(name=ctx), kubeconfig, limit) if not call.ellipsis:
             pass
         case _:
             return f"the arguments of {WAIT} are not known"
-    if ctx != context_at(tree, use.path, decl, guard.stmt.span):
+    if ctx != context_at(tree, use.path, decl, gone):
         return "it waits with another context than that of its function"
     match tree.resolve(use.path, kubeconfig):
         case ast.FieldObject(package=owner, name=name) if owner == package(tree, CONFIG) and name in _KUBECONFIGS:
@@ -338,15 +337,6 @@ def _node_of(tree: Tree, path: str, kubeconfig: ast.Expr) -> str | None:
             return node if is_node and found is not None and isinstance(found.expr, ast.Unary) else None
         case _:
             return None
-
-
-def _is_log(tree: Tree, path: str, stmt: ast.Stmt) -> bool:
-    match stmt:
-        case ast.ExprStmt(x=ast.Call() as call):
-            called = tree.calls(path, call)
-            return isinstance(called, ast.PackageObject) and called.package == LOGRUS
-        case _:
-            return False
 
 
 def _stale_comment(tree: Tree, use: Occurrence, span: Span) -> tuple[Edit, ...] | Manual:

@@ -16,7 +16,6 @@ from refactor_tool.gosrc.walk import Node, functions_at, trail, walk
 from refactor_tool.model import Edit, Finding, Fragment, Leave, Manual, NeedImport, Rewrite, Span, Verdict
 from refactor_tool.record import record, replace
 
-LOGRUS = "github.com/sirupsen/logrus"
 ELSE = Template(f"{ID}/else.go.j2", ("ctx", "executor", "node"))
 CALL_CRI = Template(f"{ID}/call_cri.go.j2", ("ctx", "executor", "node", "standalone"))
 _CRI = re.compile(rb"\bCRI\b")
@@ -180,7 +179,7 @@ def _closing_statement(
 
 def _else_branch(tree: Tree, path: str, stmt: ast.Stmt, before: Sequence[ast.Stmt], starts: Sequence[Start]) -> Verdict:
     """Add the last branch to the `if` that starts one of two runtimes, and remove what closed the channel after it."""
-    chain = next((each for each in reversed(before) if not _is_log(tree, path, each)), None)
+    chain = next((each for each in reversed(before) if not _shapes.logs(tree, path, each)), None)
     branches, last = _branches(chain)
     chosen = [(_chosen(branch.cond), _started(branch.then, starts)) for branch in branches]
     args = {start.args for start in starts}
@@ -226,15 +225,6 @@ def _chosen(cond: ast.Expr) -> str:
 
 def _started(block: ast.Block, starts: Sequence[Start]) -> str:
     return "".join(start.runtime for start in starts if block.span.contains(start.span))
-
-
-def _is_log(tree: Tree, path: str, stmt: ast.Stmt) -> bool:
-    match stmt:
-        case ast.ExprStmt(x=ast.Call(fun=fun)):
-            found = tree.resolve(path, fun)
-            return isinstance(found, ast.PackageObject) and found.package == LOGRUS
-        case _:
-            return False
 
 
 def _is_cri(tree: Tree, found: ast.Object | None) -> bool:

@@ -16,7 +16,6 @@ BODY = Template("etcd-ready/embedded_etcd.go.j2", ("args", "ctx", "extra", "logr
 TEST = Template("etcd-ready/embedded_test.go.j2")
 TEMPLATES = (INTERVAL, DOC, BODY, TEST)
 
-_LOGRUS = "github.com/sirupsen/logrus"
 _TESTS = "pkg/daemons/executor/ready_test.go"
 _SIGNAL = "etcdReady"
 _BY_HAND = "split it into a start of etcd and a loop that calls the test, and closes the channel once it succeeds"
@@ -41,9 +40,9 @@ def embedded(
         return refusal
     assert decl.body_span is not None  # _unfit refuses a method without one
     time = tree.qualify(path, "time", "time", decl.body_span.start)
-    logrus = tree.qualify(path, _LOGRUS, "logrus", decl.body_span.start)
+    logrus = tree.qualify(path, _shapes.LOGRUS, "logrus", decl.body_span.start)
     if time is None or logrus is None:
-        return _shapes.cannot_name("time" if time is None else _LOGRUS, "the loop that tests etcd")
+        return _shapes.cannot_name("time" if time is None else _shapes.LOGRUS, "the loop that tests etcd")
     names = [param.names[0].name for param in decl.params]
     values = {
         "ctx": names[0],

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from refactor_tool.codemod import Template
 from refactor_tool.codemods._executor_mock import derive
+from refactor_tool.codemods._executor_runtime import waits_for_runtimes
 from refactor_tool.codemods._executor_state import FIELDS, ID, Executor, Implementer
 from refactor_tool.codemods._k3s import CONFIG, EXECUTOR, MOCK, UTIL, declares, package
 from refactor_tool.gosrc import ast
@@ -17,7 +18,7 @@ TEST_NAMES = ("isClosed", "unset", "unsetExecutor")
 READY = Template(f"{ID}/ready.go.j2")
 READY_TEST = Template(f"{ID}/ready_test.go.j2")
 EXECUTOR_TEST = Template(f"{ID}/executor_ready_test.go.j2", ("header", "util", "variable"))
-EMBED_TEST = Template(f"{ID}/embed_test.go.j2", ("config", "header"))
+EMBED_TEST = Template(f"{ID}/embed_test.go.j2", ("config", "header", "waits"))
 MOCK_FILE = Template(f"{ID}/mock.go.j2", ("imports", "methods", "receiver", "starts_etcd"))
 FILE_TEMPLATES = (READY, READY_TEST, EXECUTOR_TEST, EMBED_TEST, MOCK_FILE)
 
@@ -70,7 +71,8 @@ def tests_of_embedded(tree: Tree, variable: str, known: Sequence[Implementer]) -
     values = {"header": _header(tree, embedded.path), "util": package(tree, UTIL), "variable": variable}
     out = [NewFile(ready, EXECUTOR_TEST.filled(values))]
     if embed not in tree.snapshot.files and not embedded.has("CRI"):
-        values = {"header": _header(tree, embedded.home), "config": package(tree, CONFIG)}
+        waits = "yes" if waits_for_runtimes(tree) else ""
+        values = {"header": _header(tree, embedded.home), "config": package(tree, CONFIG), "waits": waits}
         out.append(NewFile(embed, EMBED_TEST.filled(values)))
     return tuple(out)
 

@@ -23,8 +23,8 @@ INTERFACE_CHECK = Template(f"{ID}/interface_check.go.j2", ("type",))
 CRI_METHOD = Template(
     f"{ID}/cri.go.j2", ("config", "context", "cri", "is_started_elsewhere", "no_wait", "receiver", "type")
 )
-CRI_DOUBLE = Template(f"{ID}/cri_double.go.j2", ("config", "context", "receiver", "type"))
-RUNTIME_TEMPLATES = (CONTAINERD_DOC, INTERFACE_CHECK, CRI_METHOD, CRI_DOUBLE)
+CRI_AT_ONCE = Template(f"{ID}/cri_at_once.go.j2", ("config", "context", "is_double", "receiver", "type"))
+RUNTIME_TEMPLATES = (CONTAINERD_DOC, INTERFACE_CHECK, CRI_METHOD, CRI_AT_ONCE)
 
 
 def starts(executor: Executor) -> Iterator[Finding]:
@@ -157,8 +157,16 @@ def _cri_method(executor: Executor, path: str, after: ast.FuncDecl) -> Rewrite |
     if context is None or config is None:
         return cannot_name(CONFIG, f"the method CRI of {executor.type}")
     values = {"context": context.prefix, "config": config.prefix, "receiver": executor.receiver, "type": executor.type}
-    if is_test(path):
-        return Rewrite((Edit(path, place, CRI_DOUBLE.filled(values)), *needs(path, context, config)))
+    # before 2024-02-21 the agent starts the runtime itself, and calls CRI after that
+    elsewhere = [
+        condition
+        for start, condition in (("Docker", "cfg.Docker"), ("Containerd", 'cfg.ContainerRuntimeEndpoint == ""'))
+        if not executor.has(start)
+    ]
+    if is_test(path) or (len(elsewhere) == 2 and not waits_for_runtimes(tree)):
+        values["is_double"] = "yes" if is_test(path) else ""
+        at_once = Edit(path, place, CRI_AT_ONCE.filled(values))
+        return Rewrite((at_once, *needs(path, context, config), *_interface_check(executor, path)))
     cri = tree.qualify(path, package(tree, CRI), "cri", place.start)
     if cri is None:
         return cannot_name(CRI, f"the method CRI of {executor.type}, which calls WaitForService")
@@ -168,23 +176,28 @@ def _cri_method(executor: Executor, path: str, after: ast.FuncDecl) -> Rewrite |
     unknown = [name for name in fields if tree.member(package(tree, CONFIG), "Node", name) is None]
     if unknown:
         return Manual(f"the Node of {CONFIG} has no field {unknown[0]}", instruction)
-    # before 2024-02-21 the agent starts the runtime itself, and calls CRI after that
-    elsewhere = [
-        condition
-        for start, condition in (("Docker", "cfg.Docker"), ("Containerd", 'cfg.ContainerRuntimeEndpoint == ""'))
-        if not executor.has(start)
-    ]
     values |= {
         "cri": cri.prefix,
         "is_started_elsewhere": "yes" if elsewhere else "",
         "no_wait": " || ".join([*elsewhere, 'cfg.ContainerRuntimeEndpoint == "/dev/null"']),
     }
-    changes: list[Change] = [Edit(path, place, CRI_METHOD.filled(values)), *needs(path, context, config, cri)]
-    if executor.is_embedded and not _is_checked(executor):
-        first = next(decl for decl in tree.decls(path) if isinstance(decl, ast.FuncDecl))
-        at = layout.insert_before_line(tree, path, first.doc.start if first.doc is not None else first.span.start)
-        changes.append(Edit(path, at, INTERFACE_CHECK.filled({"type": executor.type})))
-    return Rewrite(tuple(changes))
+    waiting = Edit(path, place, CRI_METHOD.filled(values))
+    return Rewrite((waiting, *needs(path, context, config, cri), *_interface_check(executor, path)))
+
+
+def _interface_check(executor: Executor, path: str) -> tuple[Change, ...]:
+    """Let the compiler hold k3s' own executor against the interface, where it does not yet."""
+    if not executor.is_embedded or _is_checked(executor):
+        return ()
+    tree = executor.tree
+    first = next(decl for decl in tree.decls(path) if isinstance(decl, ast.FuncDecl))
+    at = layout.insert_before_line(tree, path, first.doc.start if first.doc is not None else first.span.start)
+    return (Edit(path, at, INTERFACE_CHECK.filled({"type": executor.type})),)
+
+
+def waits_for_runtimes(tree: Tree) -> bool:
+    """Tell whether the tree can wait for a container runtime at all, which it cannot before 2023-01-27 (0d4caf4e2)."""
+    return bool(tree.package_files(package(tree, CRI)))
 
 
 def _is_known_wait(tree: Tree) -> bool:

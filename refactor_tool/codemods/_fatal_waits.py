@@ -14,7 +14,6 @@ from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import functions_at, trail, walk
 from refactor_tool.model import Edit, Leave, Manual, Rewrite, Verdict
 
-LOGRUS = "github.com/sirupsen/logrus"
 #: The waits, and the anchors of their sites.
 FATAL = {"WaitForRBACReady": "tunnel-rbac", "waitForUntaintedNode": "untainted-node", "APIServerHandlers": "handlers"}
 ENDED = Template("cancel-safe-waits/ended.go.j2", ("ctx", "exit"))
@@ -56,12 +55,7 @@ def _fatal_guard(tree: Tree, use: Occurrence) -> ast.If | None:
 
 
 def _is_fatal(tree: Tree, path: str, guard: ast.If) -> bool:
-    match guard.then.stmts:
-        case (*_, ast.ExprStmt(x=ast.Call() as call)):
-            found = tree.calls(path, call)
-            return isinstance(found, ast.PackageObject) and found.package == LOGRUS and found.name.startswith("Fatal")
-        case _:
-            return False
+    return bool(guard.then.stmts) and _shapes.logs(tree, path, guard.then.stmts[-1]).startswith("Fatal")
 
 
 def _unless_ended(tree: Tree, path: str, guard: ast.If) -> Verdict:

@@ -6,6 +6,7 @@ has to be one whose meaning is known: nothing that somebody added gets lost.
 
 from __future__ import annotations
 
+from refactor_tool.codemods._shapes import LOGRUS
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.gosrc.walk import Node, walk
@@ -16,7 +17,6 @@ from refactor_tool.record import record
 POLLS = {"PollUntilContextTimeout": ("true",), "PollImmediateWithContext": ()}
 _WAIT = "k8s.io/apimachinery/pkg/util/wait"
 _REST = "k8s.io/client-go/rest"
-_LOGRUS = "github.com/sirupsen/logrus"
 
 
 @record
@@ -69,13 +69,12 @@ def recognise(tree: Tree, path: str, decl: ast.FuncDecl) -> ReadyzPoll | str:
         if not kept.contains(comment):
             return f"a comment in the poll of {decl.name} would be lost: {_text(tree, path, comment)}"
     bound = {ctx, timeout, last}
-    guard = f"if {err} != nil {{ return {err} }}"
     known: tuple[tuple[ast.Stmt, bool], ...] = (
         (configured, not _names(configured) & bound),
-        (no_config, _text(tree, path, no_config.span) == guard and _is_spread(tree, path, no_config)),
+        (no_config, _is_guard(tree, path, no_config, err) and not _names(no_config.then) & bound),
         *((stmt, not _names(stmt) & bound and _is_setup(stmt, config)) for stmt in setup),
         (created, tree.calls(path, create) == ast.PackageObject(_REST, "RESTClientFor")),
-        (no_client, _text(tree, path, no_client.span) == guard and _is_spread(tree, path, no_client)),
+        (no_client, _is_guard(tree, path, no_client, err) and not _names(no_client.then) & bound),
         (polled, _is_poll(tree, path, poll, ctx, timeout) and _is_check(tree, path, check, client, last)),
         (failed, _is_failure(tree, path, failed, err, last)),
         (success, _text(tree, path, success.span) == "return nil"),
@@ -168,7 +167,7 @@ def _is_check(tree: Tree, path: str, check: ast.FuncLit, client: str, last: str)
                 all(_text(tree, path, node.span) == text for node, text in texts)
                 and tested == status
                 and tree.resolve(path, ok) == ast.PackageObject("net/http", "StatusOK")
-                and _package_of(tree.calls(path, log)) == _LOGRUS
+                and _package_of(tree.calls(path, log)) == LOGRUS
             )
         case _:
             return False
@@ -186,10 +185,14 @@ def _is_failure(tree: Tree, path: str, stmt: ast.If, err: str, last: str) -> boo
             return False
 
 
-def _is_spread(tree: Tree, path: str, guard: ast.If) -> bool:
-    """Tell whether the one statement of a block has a line of its own."""
-    stmt = guard.then.stmts[0]
-    return tree.line_text(path, stmt.span.start) == tree.text(path, stmt.span)
+def _is_guard(tree: Tree, path: str, stmt: ast.If, err: str) -> bool:
+    """Know `if err != nil { return … }` with one value, on lines of their own."""
+    match stmt:
+        case ast.If(init=None, then=ast.Block(stmts=(ast.Return(values=(_,)) as leave,)), else_=None):
+            spread = tree.line_text(path, leave.span.start) == tree.text(path, leave.span)
+            return spread and _text(tree, path, stmt.cond.span) == f"{err} != nil"
+        case _:
+            return False
 
 
 def _is_constant(tree: Tree, path: str, expr: ast.Expr) -> bool:

@@ -16,6 +16,7 @@ from refactor_tool.record import replace
 
 CONTEXT = ast.PackageObject("context", "Context")
 PKG_ERRORS = "github.com/pkg/errors"
+LOGRUS = "github.com/sirupsen/logrus"
 
 WAIT_READY = Template("shared/wait_ready.go.j2", ("ctx", "exit", "ready", "util"))
 
@@ -322,6 +323,19 @@ def guard_at(decl: ast.FuncDecl, call: Span, *, more: bool = False) -> Guard | N
             case _:
                 pass
     return None
+
+
+def logs(tree: Tree, path: str, stmt: ast.Stmt) -> str:
+    """Return the last call of a statement that only logs, as `Fatal` of `logrus.WithError(err).Fatal(…)`, else ""."""
+    match stmt:
+        case ast.ExprStmt(x=ast.Call(fun=ast.Ident(name=name) | ast.Selector(name=name) as called)):
+            first: ast.Expr = called
+            while isinstance(first, ast.Selector) and isinstance(first.x, ast.Call):
+                first = first.x.fun
+            found = tree.resolve(path, first)
+            return name if isinstance(found, ast.PackageObject) and found.package == LOGRUS else ""
+        case _:
+            return ""
 
 
 def in_goroutine(decl: ast.FuncDecl, place: Span) -> bool:

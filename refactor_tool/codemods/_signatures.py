@@ -155,7 +155,7 @@ def _callers(tree: Tree, method: str, declared: Sequence[_Declared]) -> Iterator
     for use in _calls(tree, method):
         call = tree.call_at(use.path, use.qualified) if use.role == "call" else None
         inside = any(path == use.path and span.contains(use.span) for path, span in bodies)
-        if inside and (call is None or len(call.args) == arity or _hands_on(tree, use.path, call, own)):
+        if inside and call is not None and (len(call.args) == arity or _hands_on(tree, use.path, call, own)):
             continue
         span = call.span if call is not None else use.qualified
         yield Place(use.path, span, _call_without(tree, use, call, arity, position), "caller")
@@ -206,6 +206,8 @@ def _call_without(tree: Tree, use: Occurrence, call: ast.Call | None, arity: int
     if len(call.args) != arity + 1 or call.ellipsis:
         return Manual(f"the arguments of {use.name} are not known one by one: {line!r}", wanted)
     channel = call.args[position]
+    while isinstance(channel, ast.Paren):
+        channel = channel.x
     if not isinstance(channel, ast.Ident | ast.Selector):
         return Manual(f"the channel given to {use.name} is worked out in the call: {line!r}", wanted)
     if is_last_use(tree, use.path, channel.span):

@@ -39,7 +39,6 @@ COMPONENTS = {"Kubelet": 2, "APIServer": 2, "Scheduler": 3, "ControllerManager":
 
 _TEST = Template(f"{ID}/embed_test.go.j2", ("config",))
 LOCAL = rb"\w*[rR]eady"
-_LOCAL = re.compile(rb"\b" + LOCAL + rb"\b")
 _ASKED = re.compile(rb"\b\w+ReadyChan\b")
 _OLD = re.compile(rb"\b" + OLD_NAME.encode() + rb"\b")
 
@@ -255,7 +254,11 @@ def _in_one_function(tree: Tree, path: str, one: Span, other: Span) -> bool:
 def _closes(tree: Tree) -> Iterator[Finding]:
     """Yield where the control plane reports readiness as it leaves a goroutine, for whatever reason."""
     for path in tree.package_files(package(tree, CONTROL)):
-        for use in tree.occurrences(path, _LOCAL) if not is_test(path) and b"close(" in tree.data(path) else ():
+        if is_test(path) or b"close(" not in tree.data(path):
+            continue
+        handed = sorted({name.encode() for name in _handed_on(tree, path)})
+        names = re.compile(rb"\b(?:" + b"|".join([LOCAL, *handed]) + rb")\b")
+        for use in tree.occurrences(path, names):
             if not isinstance(use.object, ast.LocalObject) or use.role not in ("close", "defer-close"):
                 continue
             decl = tree.function_at(path, use.span.start)
@@ -268,6 +271,17 @@ def _closes(tree: Tree) -> Iterator[Finding]:
                 verdict = Manual(f"{line!r} closes {use.name} whatever happens", "close it where it has succeeded")
             message = f"close {use.name} only where it has succeeded"
             yield _finding(tree, path, use.span, verdict, message, "close", anchor)
+
+
+def _handed_on(tree: Tree, path: str) -> Iterator[str]:
+    """Yield the channels of a file that the executor's components are given to wait for, whatever they are called."""
+    for name in COMPONENTS:
+        for use in tree.callers(ast.PackageObject(package(tree, EXECUTOR), name)):
+            call = tree.call_at(path, use.qualified) if use.path == path else None
+            for arg in call.args if call is not None else ():
+                known = tree.type_of(path, arg) if isinstance(arg, ast.Ident) else None
+                if isinstance(arg, ast.Ident) and known is not None and isinstance(known.expr, ast.ChanType):
+                    yield arg.name
 
 
 def _is_deferred(tree: Tree, use: Occurrence) -> bool:

@@ -49,6 +49,7 @@ def find(tree: Tree) -> Iterator[Finding]:
     forwarders = tree.forwarders(package(tree, EXECUTOR), "Executor")
     variable = _variable(tree, forwarders)
     yield from _interface(tree, path, decl, interface)
+    yield from _other_interfaces(tree, path, decl)
     has = {method.name for method in interface.methods}
     if not has.issuperset(METHODS) or any(isinstance(executor, Executor) and executor.lacking for executor in known):
         added = signal(tree, tests_of_embedded(tree, variable, known))
@@ -92,6 +93,25 @@ def _interface(tree: Tree, path: str, decl: ast.TypeDecl, interface: ast.Interfa
     span = after.span if missing and after is not None else decl.name_span
     message = f"let the executor have {', '.join(missing or METHODS)}"
     yield site(tree, ID, path, span, verdict, message, channel="none", shape="interface", anchor="executor-interface")
+
+
+def _other_interfaces(tree: Tree, path: str, decl: ast.TypeDecl) -> Iterator[Finding]:
+    """Yield the interface's declarations for other builds: which one its methods belong to is not known."""
+    for where, other in tree.types(package(tree, EXECUTOR), "Executor"):
+        if (where, other.span) != (path, decl.span):
+            line = tree.line_text(where, other.span.start)
+            verdict = Manual(f"the interface is declared once more: {line!r}", "declare it once, for all builds")
+            yield site(
+                tree,
+                ID,
+                where,
+                other.span,
+                verdict,
+                "keep one interface",
+                channel="none",
+                shape="interface",
+                anchor="executor-interface",
+            )
 
 
 def _with_methods(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from refactor_tool.codemod import Anchor, Codemod, Template
 from refactor_tool.codemods._k3s import UTIL, declares, package, site
 from refactor_tool.codemods._readyz_poll import ReadyzPoll, recognise
-from refactor_tool.codemods._shapes import PKG_ERRORS, cannot_name, needs, wrapped
+from refactor_tool.codemods._shapes import LOGRUS, PKG_ERRORS, cannot_name, needs, wrapped
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.gosrc.walk import walk
@@ -31,7 +31,7 @@ PACKAGES = {
     "fmt": "fmt",
     "strings": "strings",
     "time": "time",
-    "logrus": "github.com/sirupsen/logrus",
+    "logrus": LOGRUS,
     "apierrors": "k8s.io/apimachinery/pkg/api/errors",
     "metav1": "k8s.io/apimachinery/pkg/apis/meta/v1",
     "wait": "k8s.io/apimachinery/pkg/util/wait",
@@ -151,9 +151,10 @@ def _rewrite(tree: Tree, path: str, decl: ast.FuncDecl, poll: ReadyzPoll) -> Rew
 
 
 def _returns(tree: Tree, path: str, guard: ast.If, err: str, message: str) -> tuple[Change, ...] | None:
-    """Let a guard return no client and the error with a message before it; None where its package cannot be named."""
+    """Let a guard return no client as well, and a message before an error that has none; None without its package."""
     stmt = guard.then.stmts[0].span
-    error = wrapped(tree, path, stmt, err, message)
+    value = tree.text(path, stmt).removeprefix("return").strip()
+    error = wrapped(tree, path, stmt, err, message) if value == err else (value, ())
     if error is None:
         return None
     return (Edit(path, stmt, RETURN.filled({"error": error[0]})), *error[1])
