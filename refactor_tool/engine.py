@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import assert_never
 
 from refactor_tool import edits
-from refactor_tool.audit import audit
+from refactor_tool.audit import NEEDLES, audit
 from refactor_tool.codemod import Codemod, Renderer
 from refactor_tool.eras import Recognised, recognise
 from refactor_tool.gosrc.layout import settle_imports
@@ -232,6 +232,7 @@ def _survey(
     found: list[Finding] = []
     problems: list[Problem] = []
     expected = era.era.expects if era.is_exact else frozenset()
+    tree.files_with(*NEEDLES)  # asked first, these narrow down where the longer needles of the codemods are searched
     for at, codemod in enumerate(suite):
         report("scanning", at, len(suite))
         mine = find(tree, codemod)

@@ -1,8 +1,9 @@
 """What differs between periods of the k3s source, as data, and which period a tree is of.
 
-An era is recognised from what the tree itself declares, never from a date or a version string. A tree that agrees with no
-era in everything is named after the nearest, with what differs; each site is still judged by its own facts. The table
-also says which of the sites that not every period has must be there in a tree that agrees with an era in everything.
+An era is recognised from what the tree itself declares, never from a date or a version string. A tree that agrees with
+no era in everything is named after the nearest, with what differs; each site is still judged by its own facts. The
+table also says which of the sites that not every period has must be there in a tree that agrees with an era in
+everything.
 """
 
 from __future__ import annotations

@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from refactor_tool.record import record, replace
 
@@ -95,16 +94,20 @@ class CodemodError(Exception):
     """A codemod author's mistake, found before any source is read."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
-    """Bytes `start` to `end` of a file, half open."""
-
+class _Bounds(NamedTuple):
     start: int
     end: int
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.start <= self.end:
-            raise ValueError(f"bad span {self.start}..{self.end}")
+
+class Span(_Bounds):
+    """Bytes `start` to `end` of a file, half open. A tuple, because a run makes tens of thousands of them."""
+
+    __slots__ = ()
+
+    def __new__(cls, start: int, end: int) -> Span:
+        if not 0 <= start <= end:
+            raise ValueError(f"bad span {start}..{end}")
+        return tuple.__new__(cls, (start, end))
 
     def contains(self, other: Span) -> bool:
         return self.start <= other.start and other.end <= self.end
@@ -113,8 +116,7 @@ class Span:
         return self.start < other.end and other.start < self.end
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
+class Position(NamedTuple):
     """A place for people: 1-based line, 1-based column in bytes."""
 
     line: int

@@ -1,8 +1,8 @@
 """Frozen values that cost little to declare.
 
 `@record` gives a class what `@dataclass(frozen=True, slots=True)` gives it, except `field` and inheritance, and
-`replace` is its `dataclasses.replace`. The standard decorator compiles five functions for each class, which was a third of the time of a
-whole `scan` (DECISIONS.md); this one compiles the constructor only.
+`replace` is its `dataclasses.replace`. The standard decorator compiles five functions for each class, which was a third
+of the time of a whole `scan` (DECISIONS.md); this one compiles the constructor only.
 """
 
 from __future__ import annotations

@@ -144,7 +144,9 @@ def violations(module: str, is_package: bool, source: str) -> list[str]:
         found += [
             f"{node.lineno}: {name} calls {node.func.id}"
             for node in ast.walk(tree)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in IMPURE_CALLS - room.impure
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in IMPURE_CALLS - room.impure
         ]
     return found
 

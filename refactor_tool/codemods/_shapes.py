@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from refactor_tool.codemod import Template
 from refactor_tool.codemods._k3s import EXECUTOR, UTIL, package
 from refactor_tool.gosrc import ast, layout
-from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
+from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef, word_places
 from refactor_tool.gosrc.walk import Function, functions_at, statement, trail
 from refactor_tool.model import Change, Edit, Fragment, Manual, NeedImport, Rewrite, Span
 from refactor_tool.record import replace
@@ -83,8 +83,7 @@ def outside(tree: Tree, path: str, span: Span) -> tuple[Span, Span]:
 
 def names_in(tree: Tree, path: str, span: Span, name: str) -> tuple[Occurrence, ...]:
     """Return the places in the code of a span where a name stands, whatever it means there."""
-    pattern = re.compile(rb"\b" + re.escape(name.encode()) + rb"\b")
-    places = [Span(*match.span()) for match in pattern.finditer(tree.data(path), span.start, span.end)]
+    places = [*word_places(tree.data(path), name.encode(), span.start, span.end)]
     return tuple(occurrence for occurrence in tree.occurrences_at(path, places) if occurrence.object is not None)
 
 

@@ -12,6 +12,8 @@ from refactor_tool.model import Span
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+#: Makes a span without looking whether it is one: a node's always is.
+_unchecked = tuple.__new__
 _LITERALS = frozenset(
     {
         "int_literal",
@@ -419,7 +421,7 @@ def _base_name(type_: ast.Expr) -> str:
 
 
 def _span(node: Node) -> Span:
-    return Span(node.start_byte, node.end_byte)
+    return _unchecked(Span, (node.start_byte, node.end_byte))
 
 
 def _inner(node: Node) -> Span:

@@ -12,6 +12,18 @@ if TYPE_CHECKING:
 
 LocalKind = Literal["var", "param", "result", "receiver", "const", "type", "label"]
 
+#: The kinds of nodes that `_declared_in` and `declarations` know something about: most nodes are of no such kind.
+_SCOPES = frozenset(
+    (
+        *("statement_list", "if_statement", "for_statement", "for_clause", "communication_case"),
+        *("expression_switch_statement", "type_switch_statement"),
+        *("func_literal", "function_declaration", "method_declaration", "method_elem"),
+    )
+)
+_DECLARING = frozenset(
+    ("short_var_declaration", "var_declaration", "const_declaration", "type_declaration", "labeled_statement")
+)
+
 
 @record
 class Declared:
@@ -42,9 +54,10 @@ def visible_declaration(node: Node, name: bytes) -> Declared | None:
     child: Node = node
     parent = node.parent
     while parent is not None:
-        for found in _declared_in(parent, child, at):
-            if found.name.text == name:
-                return found
+        if parent.type in _SCOPES:
+            for found in _declared_in(parent, child, at):
+                if found.name.text == name:
+                    return found
         child, parent = parent, parent.parent
     return None
 
@@ -54,6 +67,8 @@ def _declared_in(parent: Node, child: Node, at: int) -> Iterator[Declared]:
     match parent.type:
         case "statement_list":
             for stmt in reversed(parent.named_children):
+                if stmt.type not in _DECLARING:
+                    continue
                 if stmt.end_byte <= at:
                     yield from declarations(stmt)
                 elif stmt.start_byte <= at < stmt.end_byte:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.convert import Converter
-from refactor_tool.gosrc.parse import ParseCache, Parsed, require_go, skeleton
+from refactor_tool.gosrc.parse import Head, ParseCache, Parsed, require_go, skeleton
 from refactor_tool.gosrc.scope import Declared, local_declaration, names_in_scope, visible_declaration
 from refactor_tool.model import FileChange, LineIndex, Snapshot, Span
 from refactor_tool.record import record, replace
@@ -47,10 +47,14 @@ _HUGE = 400
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _D = TypeVar("_D", ast.FuncDecl, ast.TypeDecl, ast.VarDecl)
-_IMPORT_BLOCK = re.compile(rb"^import[ \t]*\(([^)]*)\)|^import[ \t]+(?:[\w.]+[ \t]+)?[\"`]([^\"`]+)[\"`]", re.MULTILINE)
+_IMPORT_BLOCK = re.compile(rb"import[ \t]*\(([^)]*)\)|import[ \t]+(?:[\w.]+[ \t]+)?[\"`]([^\"`]+)[\"`]")
 _QUOTED = re.compile(rb"^[ \t]*(?:[\w.]+[ \t]+)?[\"`]([^\"`\n]+)[\"`]", re.MULTILINE)
 _MODULE = re.compile(rb"^module[ \t]+(\S+)", re.MULTILINE)
 _GO_DIRECTIVE = re.compile(rb"^go[ \t]+(\d+)\.(\d+)", re.MULTILINE)
+_METHOD = re.compile(rb"\) ([\w\x80-\xff]+)\(")
+#: The source of a pattern that stands for whole words, and the words in it.
+_WHOLE_WORDS = re.compile(rb"\\b(?:(\w+)|\(\?:(\w+(?:\|\w+)*)\))\\b")
+_WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
 
 @record
@@ -105,7 +109,9 @@ class Tree:
         self._blobs: dict[str, Parsed] = {}
         self._lines: dict[str, LineIndex] = {}
         self._functions: dict[tuple[str, int], ast.FuncDecl] = {}
+        self._sources = tuple((path, file.data) for path, file in snapshot.files.items() if path.endswith(".go"))
         self._found: dict[bytes, frozenset[str]] = {}
+        self._methods: dict[str, frozenset[bytes]] | None = None
         self._memo: dict[tuple[object, ...], Any] = {}
         self._by_dir: dict[str, tuple[str, ...]] | None = None
         self._imports: dict[str, frozenset[str]] = {}
@@ -132,6 +138,8 @@ class Tree:
         held = {change.path: change.after.data for change in listed if change.after is not None}
         for needle, paths in self._found.items():
             other._found[needle] = (paths - changed) | {path for path, data in held.items() if needle in data}
+        if self._methods is not None:
+            other._methods = _without(self._methods, changed) | dict(_methods_in(held.items()))
         folders = {path.rpartition("/")[0] for path in changed}
         for package, imports in self._imports.items():
             if package.removeprefix(self.module).lstrip("/") not in folders:
@@ -174,7 +182,8 @@ class Tree:
     def comments_in(self, path: str, span: Span) -> tuple[Span, ...]:
         """Return the comments that lie inside `span`, in order."""
         out: list[Span] = []
-        stack = [self._parsed(path).root]
+        root = self._parsed(path).root
+        stack = [root.descendant_for_byte_range(span.start, span.end) or root]
         while stack:
             node = stack.pop()
             if node.end_byte <= span.start or node.start_byte >= span.end:
@@ -194,14 +203,19 @@ class Tree:
 
     @_memoised
     def files_with(self, *needles: bytes) -> tuple[str, ...]:
-        """Return the paths of Go files whose bytes contain any needle, sorted; nothing is parsed."""
+        """Return the paths of Go files whose bytes contain any needle, sorted; nothing is parsed.
+
+        A needle that holds an earlier one is searched only where that was found: begin with the short ones.
+        """
         found: set[str] = set()
         for needle in needles:
             if needle not in self._found:
-                files = self.snapshot.files.items()
-                self._found[needle] = frozenset(
-                    [path for path, file in files if needle in file.data and path.endswith(".go")]
-                )
+                known = [paths for shorter, paths in self._found.items() if shorter in needle]
+                if known:
+                    within = [path for path in min(known, key=len) if needle in self.data(path)]
+                else:
+                    within = [path for path, data in self._sources if needle in data]
+                self._found[needle] = frozenset(within)
             found |= self._found[needle]
         return tuple(sorted(found))
 
@@ -268,7 +282,7 @@ class Tree:
     def methods_named(self, name: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
         """Return every method of that name in the tree, on any type."""
         out = []
-        for path in self.files_with(b") " + name.encode() + b"("):
+        for path in self._files_with_method(name.encode()):
             parsed = self._parsed(path)
             for head in parsed.heads():
                 if head.receiver and name in head.names:
@@ -276,6 +290,12 @@ class Tree:
                     if isinstance(decl, ast.FuncDecl):
                         out.append((path, decl))
         return tuple(out)
+
+    def _files_with_method(self, name: bytes) -> list[str]:
+        """Return the files in which a method of that name may be declared, sorted; one search serves all names."""
+        if self._methods is None:
+            self._methods = dict(_methods_in(self._sources))
+        return sorted(path for path, names in self._methods.items() if name in names)
 
     def _declarations(
         self, package: str, kind: type[_D], name: str | None, receiver: str, may: Callable[[bytes, bytes], bool]
@@ -312,26 +332,28 @@ class Tree:
 
     def decl_at(self, path: str, offset: int) -> ast.Decl | None:
         """Return the declaration that holds a byte, doc comment included."""
+        head = self._head_at(path, offset)
+        return self._parsed(path).decl(head) if head is not None else None
+
+    def title_at(self, path: str, offset: int) -> str:
+        """Return how a finding names its place: `run`, `(*Embedded).Kubelet`, `type Executor`, or ""."""
+        head = self._head_at(path, offset)
+        if head is None or head.node.type in ("var_declaration", "const_declaration"):
+            return ""
+        decl = self._parsed(path).decl(head)
+        return decl.title if isinstance(decl, ast.FuncDecl) else f"type {head.names[0]}"
+
+    def _head_at(self, path: str, offset: int) -> Head | None:
         parsed = self._parsed(path)
         heads = parsed.heads()
         at = bisect_right(heads, offset, key=lambda head: head.start)
         if at and offset < heads[at - 1].node.end_byte:
-            return parsed.decl(heads[at - 1])
+            return heads[at - 1]
         if at < len(heads):
             doc = parsed.doc(heads[at])
             if doc is not None and doc.start <= offset:
-                return parsed.decl(heads[at])
+                return heads[at]
         return None
-
-    def title_at(self, path: str, offset: int) -> str:
-        """Return how a finding names its place: `run`, `(*Embedded).Kubelet`, `type Executor`, or ""."""
-        match self.decl_at(path, offset):
-            case ast.FuncDecl() as decl:
-                return decl.title
-            case ast.TypeDecl(name=name):
-                return f"type {name}"
-            case _:
-                return ""
 
     # --- what names mean --------------------------------------------------------------------------
 
@@ -629,7 +651,7 @@ class Tree:
 
     @_memoised
     def _all_occurrences(self, path: str, pattern: re.Pattern[bytes]) -> tuple[Occurrence, ...]:
-        return self.occurrences_at(path, [Span(*match.span()) for match in pattern.finditer(self.data(path))])
+        return self.occurrences_at(path, places_of(pattern, self.data(path)))
 
     def occurrences_at(self, path: str, spans: Sequence[Span]) -> tuple[Occurrence, ...]:
         """Return what the words at these places are."""
@@ -778,21 +800,20 @@ class Tree:
             self._imports[package] = frozenset(found)
         return self._imports[package]
 
-    @_memoised
     def may_import(self, importer: str, imported: str) -> bool:
         """Tell whether `importer` can import `imported` without an import cycle."""
-        if importer == imported:
-            return False
-        todo = [imported]
+        return importer != imported and importer not in self._imported_below(imported)
+
+    @_memoised
+    def _imported_below(self, package: str) -> frozenset[str]:
+        """Return what a package imports, and what those import, and so on; only in-tree packages are followed."""
         seen: set[str] = set()
+        todo = [package]
         while todo:
-            package = todo.pop()
-            if package == importer:
-                return False
-            if package not in seen:
-                seen.add(package)
-                todo.extend(self.imported_by(package))
-        return True
+            new = self.imported_by(todo.pop()) - seen
+            seen |= new
+            todo.extend(name for name in new if name.startswith(self.module))
+        return frozenset(seen)
 
     def qualify(self, path: str, package: str, name: str, offset: int) -> ast.Qualifier | None:
         """Say how to write `package` at a byte of a file; `name` is used where it is not imported yet.
@@ -875,6 +896,36 @@ def _may_be_method(data: bytes, name: bytes) -> bool:
     return b") " + name + b"(" in data
 
 
+def _methods_in(sources: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, frozenset[bytes]]]:
+    """Yield each file with the names of the methods that it may declare, by its bytes."""
+    for path, data in sources:
+        names = _METHOD.findall(data)
+        if names:
+            yield path, frozenset(names)
+
+
+def places_of(pattern: re.Pattern[bytes], data: bytes) -> list[Span]:
+    """Return where a pattern matches, in order. One of whole words, such as `\\b(?:a|b)\\b`, is searched word by word.
+
+    A regular expression that begins with `\\b` is tried at every byte, which took longer than to parse the file.
+    """
+    words = _WHOLE_WORDS.fullmatch(pattern.pattern)
+    if words is None or pattern.flags & (re.IGNORECASE | re.LOCALE):
+        return [Span(*match.span()) for match in pattern.finditer(data)]
+    return sorted(place for word in {*(words[1] or words[2]).split(b"|")} for place in word_places(data, word))
+
+
+def word_places(data: bytes, word: bytes, start: int = 0, end: int | None = None) -> Iterator[Span]:
+    """Yield where a word stands by itself between two bytes, in order."""
+    end = len(data) if end is None else end
+    at = data.find(word, start, end)
+    while at >= 0:
+        after = at + len(word)
+        if not (at and data[at - 1] in _WORD_BYTES) and not (after < len(data) and data[after] in _WORD_BYTES):
+            yield Span(at, after)
+        at = data.find(word, after, end)
+
+
 def _is_inside(span: Span, spans: Iterable[Span]) -> bool:
     return any(one.contains(span) for one in spans)
 
@@ -896,11 +947,15 @@ def is_package_used(parsed: Parsed, local: str) -> bool:
 
 def _header_imports(data: bytes) -> Iterator[str]:
     """Yield import paths by the text of the import declarations."""
-    for match in _IMPORT_BLOCK.finditer(data):
-        if match.group(1) is not None:
-            yield from (quoted.decode("utf-8", "replace") for quoted in _QUOTED.findall(match.group(1)))
-        else:
-            yield match.group(2).decode("utf-8", "replace")
+    text = b"\n" + data
+    at = text.find(b"\nimport")
+    while at >= 0:
+        match = _IMPORT_BLOCK.match(text, at + 1)
+        if match is not None and match[1] is not None:
+            yield from (quoted.decode("utf-8", "replace") for quoted in _QUOTED.findall(match[1]))
+        elif match is not None:
+            yield match[2].decode("utf-8", "replace")
+        at = text.find(b"\nimport", match.end() if match is not None else at + 1)
 
 
 def _result_types(results: Iterable[ast.Param], path: str) -> tuple[TypeRef, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias, cast, get_args
+from typing import TypeAlias, get_args
 
 from refactor_tool.gosrc import ast
 from refactor_tool.model import Span
@@ -13,35 +13,47 @@ Node: TypeAlias = (
 )
 Function: TypeAlias = ast.FuncDecl | ast.FuncLit
 
-_NODES: frozenset[type] = frozenset(get_args(Node))
 _STMTS = get_args(ast.Stmt)
+#: The attributes of each class that hold nodes: one, None, or a tuple of them.
+_LINKS: dict[type, tuple[str, ...]] = {
+    kind: tuple(
+        name
+        for name, annotation in kind.__annotations__.items()
+        if not annotation.startswith(("Span", "str", "bool", "Literal"))
+    )
+    for kind in get_args(Node)
+}
 
 
-def children(node: Node) -> Iterator[Node]:
-    """Yield the nodes directly below one."""
-    for name in type(node).__match_args__:
+def children(node: Node) -> list[Node]:
+    """Return the nodes directly below one, in order."""
+    out: list[Node] = []
+    for name in _LINKS[type(node)]:
         value = getattr(node, name)
-        for item in value if isinstance(value, tuple) else (value,):
-            if type(item) in _NODES:
-                yield cast("Node", item)
+        if type(value) is tuple:
+            out.extend(value)
+        elif value is not None:
+            out.append(value)
+    return out
 
 
 def walk(node: Node) -> Iterator[Node]:
     """Yield a node and everything below it, parents first."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
+    waiting = [node]
+    while waiting:
+        here = waiting.pop()
+        yield here
+        waiting.extend(reversed(children(here)))
 
 
 def trail(root: Node, span: Span) -> tuple[Node, ...]:
     """Return the nodes that contain `span`, from `root` down to the innermost; () where `root` does not contain it."""
-    if not root.span.contains(span):
-        return ()
-    for child in children(root):
-        below = trail(child, span)
-        if below:
-            return (root, *below)
-    return (root,)
+    out: list[Node] = []
+    here: Node | None = root if root.span.contains(span) else None
+    while here is not None:
+        out.append(here)
+        here = next((child for child in children(here) if child.span.contains(span)), None)
+    return tuple(out)
 
 
 def functions_at(decl: ast.FuncDecl, span: Span) -> tuple[Function, ...]:
