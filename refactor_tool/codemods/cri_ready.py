@@ -176,9 +176,9 @@ CODEMOD = Codemod(
         "The server command made a channel, handed it to the control runtime and to\n"
         "the agent's configuration, and the agent closed it if it was set. The\n"
         "executor closes its own now, and only where the container runtime did\n"
-        "start. A container runtime that is not started by the executor is ready\n"
-        "once its socket answers. What waits for it in the etcd package stops\n"
-        "waiting when the context ends."
+        "start. A container runtime that somebody else starts is ready once its\n"
+        "socket answers; where k3s cannot wait for that, at once, as before. What\n"
+        "waits for it in the etcd package stops waiting when the context ends."
     ),
     requires=("executor-ready-channels",),
     anchors=(
