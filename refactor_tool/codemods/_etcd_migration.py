@@ -23,7 +23,7 @@ from refactor_tool.gosrc.walk import walk
 from refactor_tool.model import Change, Edit, Finding, Leave, Manual, NewFile, Rewrite, Span, Verdict
 
 HELD_BACK = Template("etcd-ready/migration_test_func.go.j2", ("context", "lead", "receiver", "util"))
-TEST = Template("etcd-ready/etcd_test.go.j2", ("imports", "is_old_loop", "needs_client", "on_demand"))
+TEST = Template("etcd-ready/etcd_test.go.j2", ("imports", "is_old_loop", "is_retried", "needs_client", "on_demand"))
 TEMPLATES = (HELD_BACK, TEST)
 
 _TESTS = "pkg/etcd/ready_linux_test.go"
@@ -141,8 +141,14 @@ def _tests(tree: Tree) -> tuple[Change, ...]:
         "needs_client": "yes" if needs_client else "",
         "on_demand": "yes" if on_demand else "",
         "is_old_loop": "yes" if tree.go_version < (1, 22) else "",
+        "is_retried": "" if _gives_connection(tree) else "yes",
     }
     return (NewFile(_TESTS, TEST.filled(values)),)
+
+
+def _gives_connection(tree: Tree) -> bool:
+    """Tell whether the client comes with a connection, whose requests fail at once; others are tried again."""
+    return any(len(decl.results) == 3 for _, decl in tree.functions(package(tree, ETCD), "getClient"))
 
 
 def _checks_client(tree: Tree) -> bool:
