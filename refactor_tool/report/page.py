@@ -22,7 +22,7 @@ def page(plan: Plan, title: str) -> bytes:
     commit = f" {plan.base.commit[:12]}" if plan.base.commit else ""
     parts = [
         f"<h1>{_text(title)}</h1>",
-        f"<p>{_text(plan.base.label)}{commit}: {_text(plan.era)}. {counts.sites} sites: {counts.rewrite} to rewrite, "
+        f"<p>{_text(plan.base.label) if plan.base.label != '.' else 'Work tree at'}{commit}: {_text(plan.era)}. {counts.sites} sites: {counts.rewrite} to rewrite, "
         f"{counts.manual} by hand, {counts.leave} left, {counts.unclassified} unclassified.</p>",
         _squares(plan),
         _bars(plan.steps),
@@ -54,8 +54,8 @@ def _bars(steps: Iterable[Step]) -> str:
     rows = []
     for at, step, added, removed in sizes:
         bar = (
-            f'<svg width="420" height="14"><rect width="{420 * added / most:.1f}" height="14" fill="#2da44e"/>'
-            f'<rect x="{420 * added / most:.1f}" width="{420 * removed / most:.1f}" height="14" fill="#cf222e"/></svg>'
+            f'<svg width="360" height="14"><rect width="{360 * added / most:.1f}" height="14" fill="#2da44e"/>'
+            f'<rect x="{360 * added / most:.1f}" width="{360 * removed / most:.1f}" height="14" fill="#cf222e"/></svg>'
         )
         name = f'<a href="#step{at}">{at} {_text(step.title)}</a>'
         rows.append(f"<tr><th>{name}</th><td>{bar}</td><td>+{added} −{removed}, {len(step.changes)} files</td></tr>")
@@ -108,6 +108,7 @@ _PAGE = """<!doctype html>
 <style>
 :root { color-scheme: light dark; }
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; }
+td { white-space: nowrap; } .sites td { white-space: normal; }
 th { font-weight: 400; text-align: left; padding-right: 1em; white-space: nowrap; }
 .sites th { font: 12px ui-monospace, monospace; } .body { white-space: pre-line; }
 i { display: inline-block; width: 12px; height: 12px; margin: 1px; border-radius: 3px; background: var(--c); }
