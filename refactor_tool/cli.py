@@ -257,6 +257,22 @@ def doctor(path: _DefaultPathArg = None, config: _ConfigOpt = None) -> None:
     raise typer.Exit(code)
 
 
+class VerifyLevel(StrEnum):
+    """How far a proof goes."""
+
+    syntax = "syntax"
+    types = "types"
+    build = "build"
+    behaviour = "behaviour"
+
+
+class VerifyFormat(StrEnum):
+    """How a proof is written."""
+
+    text = "text"
+    json = "json"
+
+
 class TableFormat(StrEnum):
     """How a table of branches is written."""
 
@@ -311,6 +327,46 @@ def compare(
     from refactor_tool.commands.compare import run
 
     raise typer.Exit(run(path, revisions, as_json=output is CompareFormat.json))
+
+
+@app.command(epilog="Example: refactor-tool verify ~/src/k3s --ref release-1.32")
+def verify(
+    path: _DefaultPathArg = None,
+    ref: _OneRefOpt = None,
+    base: Annotated[
+        str | None, typer.Option("--base", metavar="REF", help="Verify the change from REF to the tree instead.")
+    ] = None,
+    series: Annotated[
+        Path | None,
+        typer.Option("--series", metavar="DIR", help="Verify the patches in DIR, on the tree they are for."),
+    ] = None,
+    as_is: Annotated[bool, typer.Option("--as-is", help="Verify the tree itself: all that is wrong counts.")] = False,
+    level: Annotated[
+        VerifyLevel | None, typer.Option("--level", help="How far to go; types is the highest that needs no network.")
+    ] = None,
+    run_tests: Annotated[
+        bool, typer.Option("--run-tests", help="Run the tests of touched packages: code of the examined tree.")
+    ] = False,
+    network: Annotated[
+        bool, typer.Option("--network", help="Let Go fetch missing modules from this machine's GOPROXY.")
+    ] = False,
+    output: Annotated[VerifyFormat, typer.Option("--format", help="How to write the result.")] = VerifyFormat.text,
+) -> None:
+    """Prove the series with the Go toolchain: each step, in every build configuration."""
+    from refactor_tool.commands.verify import Request, run
+
+    request = Request(
+        path,
+        ref=ref,
+        base=base,
+        series=series,
+        as_is=as_is,
+        level=level.value if level is not None else None,
+        run_tests=run_tests,
+        network=network,
+        format=output.value,
+    )
+    raise typer.Exit(run(request))
 
 
 # --- helpers ----------------------------------------------------------------------------------------

@@ -58,13 +58,15 @@ ROOMS = {
     "baseline": Room.of("record model outcome"),
     "config": Room.of("record model outcome"),
     "gate": Room.of("record model outcome report"),
-    "report": Room.of("record root model edits outcome"),
+    "verified": Room.of("record model"),
+    "verify": Room.of("record model edits gosrc rule verified"),
+    "report": Room.of("record root model edits outcome verified"),
     "world": Room.of("record root model edits", packages="distributed", impure=IMPURE),
     "drift": Room.of("record model"),
     "matrix": Room.of("record root model gosrc codemods engine drift report world", impure="concurrent pathlib"),
     "commands": Room.of(
         "record root model outcome gosrc audit codemod codemods rule rules engine gate suppress baseline config report"
-        " world matrix compare",
+        " world matrix compare verified verify",
         impure="pathlib sys",
     ),
     "cli": Room.of(

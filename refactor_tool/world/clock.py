@@ -18,3 +18,8 @@ def today() -> str:
         return time.strftime("%Y-%m-%d", time.gmtime(int(epoch) if epoch else None))
     except (ValueError, OverflowError, OSError):
         raise UsageError(f"SOURCE_DATE_EPOCH is {epoch!r}, no number of seconds", "unset it, or set it right") from None
+
+
+def seconds() -> float:
+    """Return a time that only ever grows, to measure how long things take."""
+    return time.monotonic()

