@@ -157,6 +157,10 @@ def _callers(tree: Tree, method: str, declared: Sequence[_Declared]) -> Iterator
         inside = any(path == use.path and span.contains(use.span) for path, span in bodies)
         if inside and call is not None and (len(call.args) == arity or _hands_on(tree, use.path, call, own)):
             continue
+        if call is None and not any(place.channel is not None for place in declared):
+            done = Leave(f"{use.name} has the type here that it has now", done=True)
+            yield Place(use.path, use.qualified, done, "caller")
+            continue
         span = call.span if call is not None else use.qualified
         yield Place(use.path, span, _call_without(tree, use, call, arity, position), "caller")
 

@@ -65,7 +65,9 @@ def _parameter(tree: Tree) -> Iterator[Finding]:
         anchor = f"apiserver-{place.shape}"
         if place.shape == "implementer":
             anchor = "apiserver-embedded" if place.owner == "Embedded" else ""
-        elif place.shape == "caller" and tree.file(place.path).test:
+        elif place.shape == "caller" and (
+            tree.package_of(place.path) != package(tree, CONTROL) or tree.file(place.path).test
+        ):
             anchor = ""
         message = "APIServer asks the executor for etcd's channel itself"
         yield finding(tree, place.path, place.span, place.verdict, message, place.shape, anchor)
