@@ -20,9 +20,10 @@ def page(plan: Plan, title: str) -> bytes:
     """Return the page; the same plan gives the same bytes."""
     counts = tally(plan)
     commit = f" {plan.base.commit[:12]}" if plan.base.commit else ""
+    where = _text(plan.base.label) if plan.base.label != "." else "Work tree at"
     parts = [
         f"<h1>{_text(title)}</h1>",
-        f"<p>{_text(plan.base.label) if plan.base.label != '.' else 'Work tree at'}{commit}: {_text(plan.era)}. {counts.sites} sites: {counts.rewrite} to rewrite, "
+        f"<p>{where}{commit}: {_text(plan.era)}. {counts.sites} sites: {counts.rewrite} to rewrite, "
         f"{counts.manual} by hand, {counts.leave} left, {counts.unclassified} unclassified.</p>",
         _squares(plan),
         _bars(plan.steps),
