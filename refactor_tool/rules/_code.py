@@ -50,10 +50,10 @@ def sites(
     keep: Callable[[bytes, int], bool] | None = None,
     paths: Collection[str] | None = None,
 ) -> Iterator[Site]:
-    """Yield every place of a needle inside a function, tests left out, in order.
+    """Yield every place of a needle inside a function of the `sources`, or of `paths` where these are given, in order.
 
     Only files with any of `in_file` and functions with any of `in_body` are looked at, and only places that `keep`
-    agrees to, which gets the file's bytes and the offset. With `paths` no other files are looked at.
+    agrees to, which gets the file's bytes and the offset.
     """
     for path, decl, places in functions_with(tree, *needles, in_file=in_file, in_body=in_body, keep=keep, paths=paths):
         pruned = tree.function(path, decl, [start for start, _ in places])
@@ -72,10 +72,8 @@ def functions_with(
     paths: Collection[str] | None = None,
 ) -> Iterator[tuple[str, ast.FuncDecl, list[tuple[int, int]]]]:
     """Yield functions with needles in their bodies and the places (start, end) of these; bodies are left out."""
-    for path in tree.files_with(*needles):
+    for path in sources(tree, *needles) if paths is None else sorted(paths):
         data = tree.data(path)
-        if is_test(path) or (paths is not None and path not in paths):
-            continue
         if not all(not words or any(word in data for word in words) for words in (in_file, in_body)):
             continue
         end = 0
@@ -92,6 +90,15 @@ def functions_with(
                 inside = [place for place in places[at:] if decl.body_span.start <= place[0] < end]
                 if inside:
                     yield path, decl, inside
+
+
+def sources(tree: Tree, *needles: bytes) -> Iterator[str]:
+    """Yield the paths of files with any of the needles, tests and generated files left out; nothing is parsed."""
+    files = tree.snapshot.files
+    for path in tree.snapshot.go_paths():
+        data = files[path].data
+        if not is_test(path) and b"Code generated " not in data[:256] and any(needle in data for needle in needles):
+            yield path
 
 
 def is_test(path: str) -> bool:

@@ -13,6 +13,7 @@ from refactor_tool.record import record
 from refactor_tool.rules._code import Site, sites
 from refactor_tool.rules._flow import deferred_calls, received
 
+_DEFERS_CLOSE = re.compile(rb"\bdefer (?:func\(\) \{[^}]*)?\bclose\(")
 _SAME_LINE_DONE = re.compile(rb"<-[ \t]*[\w.]*\.Done\(\)")
 
 #: What starts a component or makes the node ready for it, on every executor and in the package of that name.
@@ -167,7 +168,7 @@ def closed(call: ast.Expr) -> ast.Expr | None:
 def deferred_close(tree: Tree, site: Site) -> str | None:
     """Return the readiness channel that the site's function closes however it ends, None where there is none."""
     body = site.function.body
-    if body is None or b"defer" not in tree.data(site.path)[body.span.start : body.span.end]:
+    if body is None or not _DEFERS_CLOSE.search(tree.data(site.path), body.span.start, body.span.end):
         return None
     full = tree.function(site.path, site.decl)
     function = next(node for node in walk(full) if node.span == site.function.span)

@@ -10,7 +10,7 @@ from refactor_tool.gosrc.tree import Tree
 from refactor_tool.model import Finding, Manual, NeedImport, Rewrite, Span
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules import _fix
-from refactor_tool.rules._code import Site, by_hand, hazard, is_test, sites
+from refactor_tool.rules._code import Site, by_hand, hazard, is_test, sites, sources
 from refactor_tool.rules._ready import deferred_close, name_of
 
 _GO = b"\tgo "
@@ -36,8 +36,8 @@ def _find(tree: Tree) -> Iterator[Finding]:
 
 def _with_goroutines(tree: Tree) -> set[str]:
     """Return the files of packages in which some file starts a goroutine."""
-    folders = {path.rpartition("/")[0] for path in tree.files_with(_GO) if not is_test(path)}
-    return {path for path in tree.files_with(*_EXITS) if path.rpartition("/")[0] in folders}
+    folders = {path.rpartition("/")[0] for path in sources(tree, _GO)}
+    return {path for path in sources(tree, *_EXITS) if path.rpartition("/")[0] in folders}
 
 
 def _ends_process(tree: Tree, path: str, call: ast.Call) -> bool:

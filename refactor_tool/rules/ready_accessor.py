@@ -11,7 +11,7 @@ from refactor_tool.model import Edit, Finding, Manual, Rewrite, Span
 from refactor_tool.record import record
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules import _fix
-from refactor_tool.rules._code import by_hand, hazard, is_test, site_at, sites
+from refactor_tool.rules._code import by_hand, hazard, site_at, sites, sources
 
 #: A function that only passes a call on to the same name of something, with or without a test of that for nil.
 _FORWARDS = re.compile(
@@ -25,13 +25,12 @@ _MAJORITY = 3
 
 def _find(tree: Tree) -> Iterator[Finding]:
     yield from _nil_channels(tree)
-    for path in tree.files_with(b" == nil {"):
-        if not is_test(path):
-            yield from _unguarded(tree, path)
+    for path in sources(tree, b" == nil {"):
+        yield from _unguarded(tree, path)
 
 
 def _nil_channels(tree: Tree) -> Iterator[Finding]:
-    for site in sites(tree, b"return nil", in_file=(b"ReadyChan",)):
+    for site in sites(tree, b"return nil", in_file=(b"ReadyChan() <-chan",), keep=_in_accessor):
         decl, node = site.decl, site.nearest(ast.Return)
         if site.function is not decl or not decl.name.endswith("ReadyChan") or not isinstance(node, ast.Return):
             continue
@@ -40,6 +39,11 @@ def _nil_channels(tree: Tree) -> Iterator[Finding]:
             text = f'panic("{decl.name} asked before there is an executor")'
             verdict = Rewrite((_fix.statement(tree, site.path, node.span, text),))
             yield hazard("L06", site, node.span, message, verdict, "nil-channel")
+
+
+def _in_accessor(data: bytes, at: int) -> bool:
+    start = data.rfind(b"\nfunc ", 0, at)
+    return b"ReadyChan(" in data[start : data.find(b"\n", start + 1)]
 
 
 @record

@@ -18,6 +18,8 @@ _USES = (b".Core.Core()", b".K3s.K3s()")
 #: Where functions are registered that run once the clients are there.
 _REGISTERED = re.compile(rb"ControllerStart(?:s\[[^\]\n]*\])? = ")
 _WORD = re.compile(rb"\w+")
+#: A function at file level as gofmt writes it: its name, and the rest up to the brace that closes it.
+_FUNCTION = re.compile(rb"^func (?:\([^)\n]*\) )?(\w+)(.*?)^\}", re.MULTILINE | re.DOTALL)
 
 
 def _find(tree: Tree) -> Iterator[Finding]:
@@ -91,10 +93,8 @@ def _run_by_hooks(tree: Tree, package: str) -> frozenset[str]:
     if not any(_REGISTERED.search(tree.data(path)) for path in paths):
         return frozenset()
     for path in paths:
-        data = tree.data(path)
-        for decl in tree.decls(path):
-            if isinstance(decl, ast.FuncDecl) and decl.body_span is not None:
-                texts.setdefault(decl.name, []).append(data[decl.body_span.start : decl.body_span.end])
+        for name, body in _FUNCTION.findall(tree.data(path)):
+            texts.setdefault(name.decode(), []).append(body)
     for path in paths:
         todo |= _mentioned(tree, path)
     found: set[str] = set()

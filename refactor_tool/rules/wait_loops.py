@@ -25,7 +25,8 @@ _LOGS = re.compile(r"(?:Trace|Debug|Info|Warn|Warning|Error|Print)(?:f|ln|S)?")
 
 
 def _find_lost_reason(tree: Tree) -> Iterator[Finding]:
-    for site in sites(tree, b"return false, nil", b"continue\n", b"continue\r\n", in_body=(b"for {", b"wait.")):
+    needles = (b"return false, nil", b"continue\n", b"continue\r\n")
+    for site in sites(tree, *needles, in_body=(b"for {", b"wait."), keep=_follows_error):
         test = site.nearest(ast.If)
         err = _error_of(test) if isinstance(test, ast.If) else None
         if not isinstance(test, ast.If) or err is None or not _waits_on(tree, site):
@@ -38,6 +39,10 @@ def _find_lost_reason(tree: Tree) -> Iterator[Finding]:
             instruction = f"log {err} when it is another one than before, so that the log shows what is waited for"
             verdict = by_hand("how often to tell it depends on the interval", instruction)
             yield hazard("L10", site, test.cond.span, message, verdict, "reason-lost")
+
+
+def _follows_error(data: bytes, at: int) -> bool:
+    return b" != nil {" in data[max(0, at - 400) : at]
 
 
 def _error_of(test: ast.If) -> str | None:

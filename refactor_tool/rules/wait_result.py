@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from refactor_tool.gosrc import ast
@@ -54,18 +55,38 @@ def _find_counted_as_success(tree: Tree) -> Iterator[Finding]:
         if not isinstance(test, ast.If) or test.else_ is not None or not test.cond.span.contains(site.span):
             continue
         err = _excused(tree, site.path, test.cond)
-        full = site_at(site.path, tree.function(site.path, site.decl), site.span) if err is not None else None
+        wait = _waited(tree, site, err) if err is not None else None
+        full = site_at(site.path, tree.function(site.path, site.decl), site.span) if wait is not None else None
         guard = _guard(full, err) if full is not None and err is not None else None
-        if full is None or err is None or guard is None:
-            continue
-        wait = _origin(full, guard, err)
-        if wait is None or not is_wait(tree, site.path, wait):
+        if full is None or err is None or wait is None or guard is None:
             continue
         goes_on = _goes_on(tree, full, guard, err)
         if goes_on is not None:
             message = f"a wait ({name_of(wait)}) that ended with the context counts as a success: {goes_on}"
             verdict = _fixed_test(tree, full, guard, test.cond.span, err)
             yield hazard("L03", full, test.cond.span, message, verdict, "excused-error")
+
+
+def _waited(tree: Tree, site: Site, err: str) -> ast.Call | None:
+    """Return the wait whose error is tested: in its own statement, or in the last one before that sets the error."""
+    guard = _guard(site, err)
+    if guard is None:
+        return None
+    made = guard.init.span.start if guard.init is not None else _last_set(tree, site, err)
+    if made is None:
+        return None
+    again = site_at(site.path, tree.function(site.path, site.decl, [made, site.span.start]), site.span)
+    guard = _guard(again, err) if again is not None else None
+    call = _origin(again, guard, err) if again is not None and guard is not None else None
+    return call if call is not None and is_wait(tree, site.path, call) else None
+
+
+def _last_set(tree: Tree, site: Site, err: str) -> int | None:
+    """Return where a call last sets an error before a place, as far as the text tells."""
+    start = site.decl.span.start
+    made = re.compile(rb"\b" + err.encode() + rb" :?= [\w.]+\(")
+    found = list(made.finditer(tree.data(site.path), start, site.span.start))
+    return found[-1].start() if found else None
 
 
 def _excused(tree: Tree, path: str, cond: ast.Expr) -> str | None:
