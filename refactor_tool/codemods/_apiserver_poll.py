@@ -62,6 +62,9 @@ def _util(tree: Tree) -> Iterator[Finding]:
         span = Span(decl.doc.start if decl.doc is not None else decl.span.start, decl.span.end)
         verdict = _util_verdict(tree, path, decl)
         yield found(tree, path, span, verdict, f"add {NOTIFY}, which polls for the executor", "util", anchor="util")
+    for path, decl in tree.functions(package(tree, UTIL), ACCESSOR):
+        done = Leave("it gives out the channel that the poll closes", done=True)
+        yield found(tree, path, decl.span, done, f"keep {ACCESSOR}", "accessor")
 
 
 def _util_verdict(tree: Tree, path: str, decl: ast.FuncDecl) -> Verdict:
