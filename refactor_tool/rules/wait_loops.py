@@ -26,7 +26,7 @@ _LOGS = re.compile(r"(?:Trace|Debug|Info|Warn|Warning|Error|Print)(?:f|ln|S)?")
 
 def _find_lost_reason(tree: Tree) -> Iterator[Finding]:
     needles = (b"return false, nil", b"continue\n", b"continue\r\n")
-    for site in sites(tree, *needles, in_body=(b"for {", b"wait."), keep=_follows_error):
+    for site in sites(tree, *needles, in_body=(b"for {", b".C {", b"wait."), keep=_follows_error):
         test = site.nearest(ast.If)
         err = _error_of(test) if isinstance(test, ast.If) else None
         if not isinstance(test, ast.If) or err is None or not _waits_on(tree, site):
@@ -55,12 +55,13 @@ def _error_of(test: ast.If) -> str | None:
 
 
 def _waits_on(tree: Tree, site: Site) -> bool:
-    """Tell whether the statement goes on waiting: in the callback of a poll, or in the rounds of an endless loop."""
+    """Tell whether the statement goes on waiting: in the callback of a poll, or in a loop without a bound of its own."""
     if _polling(tree, site) is not None:
         return site.nearest(ast.Return) is not None
     loop = site.nearest(ast.For)
-    endless = isinstance(loop, ast.For) and not tree.text(site.path, loop.header).strip()
-    return endless and site.nearest(ast.Return) is None
+    if not isinstance(loop, ast.For) or site.nearest(ast.Return) is not None:
+        return False
+    return not tree.text(site.path, loop.header).strip() or _ticks(tree, site.path, loop)
 
 
 def _polling(tree: Tree, site: Site) -> ast.Call | None:

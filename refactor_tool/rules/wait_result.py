@@ -43,6 +43,8 @@ _UNBOUNDED = frozenset(
     "PollUntilContextCancel PollUntilWithContext PollUntil PollImmediateUntil PollImmediateUntilWithContext"
     " PollInfinite PollInfiniteWithContext PollImmediateInfinite PollImmediateInfiniteWithContext".split()
 )
+#: Words of a log that say that going on may be meant.
+_MILD = ("Trace", "Debug", "Info", "Warn", "Print")
 _LOGRUS = "github.com/sirupsen/logrus"
 
 
@@ -198,7 +200,8 @@ def _find_ignored(tree: Tree) -> Iterator[Finding]:
         )
         if isinstance(dropped.stmt, ast.Go) or not rest:
             message = f"nobody looks at the {dropped.gives} of {name_of(dropped.call)}: a failure is silent"
-        yield hazard("L09", site, dropped.call.span, message, _checked(tree, site, dropped), "unused-result", severity)
+        verdict = _checked(tree, site, dropped, is_last=not rest)
+        yield hazard("L09", site, dropped.call.span, message, verdict, "unused-result", severity)
 
 
 def _begins_statement(data: bytes, at: int) -> bool:
@@ -258,7 +261,7 @@ def _can_give_up(call: ast.Call) -> bool:
     )
 
 
-def _checked(tree: Tree, site: Site, dropped: Dropped) -> Rewrite | Manual:
+def _checked(tree: Tree, site: Site, dropped: Dropped, *, is_last: bool) -> Rewrite | Manual:
     wanted = f"test the {dropped.gives} of {name_of(dropped.call)} and leave the function where it failed"
     if isinstance(dropped.stmt, ast.Go):
         return by_hand(
@@ -269,7 +272,7 @@ def _checked(tree: Tree, site: Site, dropped: Dropped) -> Rewrite | Manual:
     if leave is None or close is not None:
         why = f"leaving would close {close}" if close is not None else "what the function must return is not known"
         return by_hand(why, wanted)
-    lines = [leave]
+    lines = [] if is_last and leave == "return" else [leave]
     if leave == "return":
         logrus = tree.qualify(site.path, _LOGRUS, "logrus", site.span.start)
         if logrus is None or logrus.need is not None or dropped.gives != "error":
@@ -303,7 +306,9 @@ def _find_continued(tree: Tree) -> Iterator[Finding]:
         if any(after(node, test.span) for node in full.inside) or channel is not None:
             what = f"closes {channel}" if channel is not None else "goes on"
             message = f"{name_of(call)} failed, which is only reported, and the function {what}"
-            yield hazard("L12", full, test.cond.span, message, _left(tree, full, test, channel), "reported-only")
+            severity: Severity = "warning" if _may_be_meant(test) and channel is None else "error"
+            verdict = _left(tree, full, test, channel)
+            yield hazard("L12", full, test.cond.span, message, verdict, "reported-only", severity)
 
 
 def _is_assigned(data: bytes, at: int) -> bool:
@@ -348,10 +353,18 @@ def _only_reports(tree: Tree, site: Site, test: ast.If) -> bool:
     )
 
 
+def _may_be_meant(test: ast.If) -> bool:
+    """Tell whether a failure is only mentioned, at a level below an error."""
+    calls = (stmt.x for stmt in test.then.stmts if isinstance(stmt, ast.ExprStmt) and isinstance(stmt.x, ast.Call))
+    return all(name_of(call).startswith(_MILD) for call in calls)
+
+
 def _left(tree: Tree, site: Site, test: ast.If, channel: str | None) -> Rewrite | Manual:
     wanted = "leave the function after the report"
     if channel is not None:
         return by_hand(f"leaving would close {channel} all the same", f"close {channel} on success only, and {wanted}")
+    if _may_be_meant(test):
+        return by_hand("whether it is meant to go on cannot be told", f"{wanted}, or say in a comment why it goes on")
     err = next((name for node in walk(test.cond) if (name := _tested(node)) is not None), "err")
     leave = _fix.leave(site.function, err)
     edit = _fix.append(tree, site.path, test.then, leave) if leave is not None else None
@@ -600,7 +613,8 @@ WAIT_FAILED_BUT_CONTINUE = Rule(
     summary="The error of a failed wait is logged, or a shutdown requested, and the function goes on.",
     why="""
 A request for shutdown returns at once. Without a return the code for success runs while the node stops, against a
-component that is not there; with a deferred close of a ready channel it even starts others.
+component that is not there; with a deferred close of a ready channel it even starts others. Where the failure is only
+mentioned, below the level of an error, going on may be meant, and it is a warning.
 """,
     cases=(29,),
     fix="the function is left after the report",
@@ -638,6 +652,26 @@ func start(ctx context.Context) {
 	run(ctx)
 }
 """,
+        ),
+        Example(
+            "a message, and the code for success",
+            """package spegel
+
+import (
+	"context"
+
+	"github.com/sirupsen/logrus"
+)
+
+func start(ctx context.Context) error {
+	err := waitForPeers(ctx)
+	if err != nil { // hazard
+		logrus.Warnf("Failed to wait for peers: %v", err)
+	}
+	return serve(ctx)
+}
+""",
+            path="pkg/spegel/spegel.go",
         ),
     ),
     good=(
