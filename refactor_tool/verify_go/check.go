@@ -187,7 +187,7 @@ func (c *checker) judge(e *types.Error) {
 	switch {
 	case code == codeWrongArgCount && c.passesUnknownCall(s, pos),
 		code == codeCannotInferTypeArgs && c.passesUnknown(s, pos),
-		code == codeUnusedImport && (c.node.kind == testNode && !s.isTest() || s.usesImportAt(c.node, pos)),
+		code == codeUnusedImport && s.usesImportAt(c.node, pos),
 		code == codeUnusedVar && s.usesVariableAt(pos),
 		code == codeMissingFieldOrMethod && c.selectsFromUnknown(s, pos),
 		strings.Contains(e.Msg, "missing method") && c.involvesUnknown(s, e),
@@ -307,9 +307,6 @@ func (s *source) usesVariableAt(pos token.Pos) bool {
 // findUnusedOutside reports imports of unknown packages that the file does not use; go/types takes all as used.
 func (c *checker) findUnusedOutside() {
 	for _, s := range c.node.files {
-		if c.node.kind == testNode && !s.isTest() {
-			continue
-		}
 		for _, ref := range s.imports {
 			if c.node.targets[ref.path].kind != outsideImport || ref.name == "_" || ref.name == "." || s.bases[ref.name] {
 				continue
