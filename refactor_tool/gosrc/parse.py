@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.convert import Converter, doc_of
+from refactor_tool.gosrc.depth import MOST_NESTED, is_too_deep
 from refactor_tool.model import LineIndex, Span, Unparsable
 from refactor_tool.record import record
 
@@ -174,7 +175,11 @@ def faults(parsed: Parsed) -> tuple[SyntaxFault, ...]:
 
 
 def require_go(path: str, parsed: Parsed) -> None:
-    """Raise `Unparsable` naming file, line and what is wrong unless the blob is UTF-8 Go source."""
+    """Raise `Unparsable` naming file, line and what is wrong unless the blob is UTF-8 Go source of a sane depth."""
+    if is_too_deep(parsed.data):
+        raise Unparsable(
+            f"{path}: brackets nested deeper than {MOST_NESTED} levels", "mend the file, or leave it out of the tree"
+        )
     try:
         parsed.data.decode("utf-8")
     except UnicodeDecodeError as error:
