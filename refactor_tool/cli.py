@@ -145,7 +145,7 @@ def plan(
     if out is not None:
         files = {patch.name: patch.data for patch in patches}
         write_dir(out, {**files, "plan.json": _json(result), "report.html": page(result, TITLE)}, force=force)
-        where = shell_line("-C", str(path)) + " " if path is not None else ""
+        where = shell_line("-C", str(path)) + " " if path is not None and ref is None else ""
         following = f"git {where}am {shell_line(str(out.resolve()))}/000[1-9]-*.patch" if patches else ""
     elif patches:
         read = [*([str(path)] if path is not None else []), *(["--ref", ref] if ref is not None else [])]
