@@ -121,7 +121,7 @@ def plan(
         if codemod.id in pending:
             continue
         mine = tuple(item for item in findings if item.id == codemod.id) if tree is base else find(tree, codemod)
-        ran = _run(tree, codemod, mine, renderer)
+        ran = _run(tree, codemod, mine, renderer, _expected(era))
         if ran.problems:
             problems.extend(ran.problems)
             pending[codemod.id] = ran.problems[0].message
@@ -171,9 +171,15 @@ def run_codemod(tree: Tree, codemod: Codemod, sources: Mapping[str, str]) -> Ran
     return Ran(ran.findings, (), tuple(again)) if again else ran
 
 
-def _run(tree: Tree, codemod: Codemod, findings: tuple[Finding, ...], renderer: Renderer) -> Ran:
+def _run(
+    tree: Tree,
+    codemod: Codemod,
+    findings: tuple[Finding, ...],
+    renderer: Renderer,
+    expected: Set[tuple[str, str]] = frozenset(),
+) -> Ran:
     """Make what the findings ask for: the changes if they are sound, the problems if they are not."""
-    problems = [*_anchor_problems(tree, codemod, findings), *_manual_problems(tree, findings)]
+    problems = [*_anchor_problems(tree, codemod, findings, expected), *_manual_problems(tree, findings)]
     if problems:
         return Ran(findings, (), tuple(problems))
     try:
@@ -243,6 +249,11 @@ def _survey(
     return tuple(sorted([*found, *audited], key=_order)), tuple(problems)
 
 
+def _expected(era: Recognised) -> Set[tuple[str, str]]:
+    """Return the optional sites that must be there: those of a period that the tree agrees with in everything."""
+    return era.era.expects if era.is_exact else frozenset()
+
+
 def _done(findings: Iterable[Finding], suite: Sequence[Codemod]) -> tuple[str, ...]:
     """Name the codemods that found their change in the tree already and have nothing left to do."""
     open_ids = {found.id for found in findings if not isinstance(found.verdict, Leave)}
@@ -254,7 +265,7 @@ def _done(findings: Iterable[Finding], suite: Sequence[Codemod]) -> tuple[str, .
 
 
 def _anchor_problems(
-    tree: Tree, codemod: Codemod, findings: Iterable[Finding], expected: Set[tuple[str, str]] = frozenset()
+    tree: Tree, codemod: Codemod, findings: Iterable[Finding], expected: Set[tuple[str, str]]
 ) -> list[Problem]:
     places: dict[str, list[Finding]] = {}
     for finding in findings:
