@@ -62,7 +62,7 @@ func nameOutside(views []*view, sources map[sourceKey]*source) {
 		}
 		for _, s := range v.sources {
 			for _, ref := range s.imports {
-				if ref.name == "" && v.classify(ref.path) == outsideImport {
+				if v.nameless(ref) {
 					if importers[ref.path] == nil {
 						paths = append(paths, ref.path)
 					}
@@ -85,7 +85,7 @@ func nameOutside(views []*view, sources map[sourceKey]*source) {
 	for _, v := range views {
 		for _, s := range v.sources {
 			for _, ref := range s.imports {
-				if ref.name != "" || v.classify(ref.path) != outsideImport {
+				if !v.nameless(ref) {
 					continue
 				}
 				if ref.name = names[ref.path]; ref.name == "" {
@@ -98,6 +98,12 @@ func nameOutside(views []*view, sources map[sourceKey]*source) {
 			}
 		}
 	}
+}
+
+// nameless reports whether only the package, which nobody here can see, says under which name it is imported.
+func (v *view) nameless(ref *importRef) bool {
+	kind := v.classify(ref.path)
+	return ref.name == "" && (kind == outsideImport || kind == missingImport)
 }
 
 // candidateInUse returns the candidate that most of the files use and do not owe to another import, or "".
