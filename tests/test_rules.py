@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from refactor_tool import edits
-from refactor_tool.gosrc.layout import settle_imports
-from refactor_tool.gosrc.proof import prove
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.model import CodemodError, Edit, File, FileChange, Finding, NeedImport, Rewrite
+from refactor_tool.model import CodemodError, Finding, Rewrite
 from refactor_tool.record import replace
-from refactor_tool.rule import MARK, Example, Rule, catalogue, check_rules, hazards, new_hazards
+from refactor_tool.rule import MARK, Example, Rule, catalogue, check_rules, hazards
 from refactor_tool.rules import RULES
 from tests import gotree
+from tests.hazards import fixed, found, lines, marked
 
 DOCS = Path(__file__).parent.parent / "docs" / "rules.md"
 EXAMPLES = [
@@ -27,29 +25,25 @@ EXAMPLES = [
 @pytest.mark.parametrize(("rule", "example"), EXAMPLES)
 def test_example_says_where_its_rule_finds_something(rule: Rule, example: Example) -> None:
     tree = _tree(example, example.go)
-    marked = [at for at, line in enumerate(example.go.split("\n"), 1) if line.endswith(MARK)]
-    assert [_line(tree, found) for found in _found(rule, example, tree)] == marked
+    assert lines(tree, _found(rule, example, tree)) == marked(example.go)
 
 
 @pytest.mark.parametrize(("rule", "example"), EXAMPLES)
 def test_fix_of_example_is_sound_and_leaves_nothing_to_fix(rule: Rule, example: Example) -> None:
-    tree = _tree(example, example.go.replace(MARK, ""))
-    fixed = _fixed(tree, _found(rule, example, tree), example.path)
-    assert fixed.data(example.path).decode() == (example.fixed or tree.data(example.path).decode())
-    before, after = tree.snapshot.files[example.path], fixed.snapshot.files[example.path]
-    assert prove(tree, fixed, [FileChange(example.path, before, after)]) == ()
-    again = _found(rule, example, fixed)
-    assert not [found for found in again if isinstance(found.verdict, Rewrite)]
-    if example.fixed:
-        assert not again
+    tree = _tree(example, example.go)
+    after = fixed(tree, _found(rule, example, tree), example.path)
+    assert after.data(example.path).decode() == (example.fixed or tree.data(example.path).decode())
+    again = _found(rule, example, after)
+    assert not [one for one in again if isinstance(one.verdict, Rewrite)]
+    assert not (example.fixed and again)
 
 
 @pytest.mark.parametrize(("rule", "example"), [item for item in EXAMPLES if item.values[1].fixed])
 def test_fix_keeps_line_ends(rule: Rule, example: Example) -> None:
     tree = _tree(example, example.go.replace(MARK, "").replace("\n", "\r\n"))
-    fixed = _fixed(tree, _found(rule, example, tree), example.path).data(example.path)
-    assert fixed.count(b"\n") == fixed.count(b"\r\n")
-    assert fixed.replace(b"\r\n", b"\n").decode() == example.fixed
+    text = fixed(tree, _found(rule, example, tree), example.path).data(example.path)
+    assert text.count(b"\n") == text.count(b"\r\n")
+    assert text.replace(b"\r\n", b"\n").decode() == example.fixed
 
 
 def test_examples_are_gofmt_clean_where_a_tab_matters() -> None:
@@ -109,9 +103,9 @@ def test_findings_have_the_severity_of_their_rule_or_a_lesser_one() -> None:
     grave = ("info", "warning", "error")
     for rule in RULES:
         for example in rule.bad:
-            for found in _found(rule, example, _tree(example, example.go)):
-                assert found.severity is not None
-                assert grave.index(found.severity) <= grave.index(rule.severity), found
+            for one in _found(rule, example, _tree(example, example.go)):
+                assert one.severity is not None
+                assert grave.index(one.severity) <= grave.index(rule.severity), one
 
 
 def test_page_of_rules_is_what_the_rules_say(request: pytest.FixtureRequest) -> None:
@@ -121,26 +115,9 @@ def test_page_of_rules_is_what_the_rules_say(request: pytest.FixtureRequest) -> 
 
 
 def _tree(example: Example, go: str) -> Tree:
-    return gotree.of({"go.mod": f"module {gotree.MODULE}\n\ngo 1.23\n", example.path: go, **dict(example.others)})
+    files = {"go.mod": f"module {gotree.MODULE}\n\ngo 1.23\n", example.path: go.replace(MARK, "")}
+    return gotree.of({**files, **dict(example.others)})
 
 
 def _found(rule: Rule, example: Example, tree: Tree) -> tuple[Finding, ...]:
-    if rule.compare is None:
-        return hazards(tree, [rule])
-    return new_hazards(_tree(example, example.before), tree, [rule])
-
-
-def _line(tree: Tree, found: Finding) -> int:
-    return tree.lines(found.path).position(found.span.start).line
-
-
-def _fixed(tree: Tree, findings: tuple[Finding, ...], path: str) -> Tree:
-    changes = [change for found in findings if isinstance(found.verdict, Rewrite) for change in found.verdict.changes]
-    spans = [
-        (change.span, change.text) for change in changes if isinstance(change, Edit) and isinstance(change.text, bytes)
-    ]
-    needs = {(change.package, change.name) for change in changes if isinstance(change, NeedImport)}
-    assert len(spans) + len(needs) >= len(set(changes)), "a rule's fix is bytes and imports of its own file"
-    data = tree.data(path)
-    text = settle_imports(tree.cache, data, edits.apply(data, spans), needs)
-    return Tree(replace(tree.snapshot, files={**tree.snapshot.files, path: File.of(text)}))
+    return found(rule, tree, None if rule.compare is None else _tree(example, example.before))

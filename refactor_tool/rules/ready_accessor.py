@@ -30,7 +30,7 @@ def _find(tree: Tree) -> Iterator[Finding]:
 
 
 def _nil_channels(tree: Tree) -> Iterator[Finding]:
-    for site in sites(tree, b"return nil", in_file=(b"ReadyChan() <-chan",), keep=_in_accessor):
+    for site in sites(tree, b"return nil", in_file=(b"ReadyChan() ",), keep=_in_accessor):
         decl, node = site.decl, site.nearest(ast.Return)
         if site.function is not decl or not decl.name.endswith("ReadyChan") or not isinstance(node, ast.Return):
             continue

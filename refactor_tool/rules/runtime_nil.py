@@ -19,7 +19,7 @@ _USES = (b".Core.Core()", b".K3s.K3s()")
 _REGISTERED = re.compile(rb"ControllerStart(?:s\[[^\]\n]*\])? = ")
 _WORD = re.compile(rb"\w+")
 #: A function at file level as gofmt writes it: its name, and the rest up to the brace that closes it.
-_FUNCTION = re.compile(rb"^func (?:\([^)\n]*\) )?(\w+)(.*?)^\}", re.MULTILINE | re.DOTALL)
+_FUNCTION = re.compile(rb"^func (?:\([^)\n]*\) )?(\w+)([^\n]*\}\r?$|.*?^\})", re.MULTILINE | re.DOTALL)
 
 
 def _find(tree: Tree) -> Iterator[Finding]:

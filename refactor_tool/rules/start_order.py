@@ -107,7 +107,7 @@ def _use_before_bootstrap(tree: Tree) -> Iterator[Finding]:
 
 # --- L14 --------------------------------------------------------------------------------------------
 
-_GO = re.compile(rb"^[ \t]*go\b", re.MULTILINE)
+_GO = re.compile(rb"\bgo[ \t]")
 
 
 def _late_init(tree: Tree) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from refactor_tool.rules import _fix
 from refactor_tool.rules._code import Site, by_hand, hazard, site_at, sites
 from refactor_tool.rules._ready import WAIT_PACKAGE, deferred_close, name_of
 
-_CONTEXT = rb"ctx"
+_CONTEXT = b"context.Context"
 _HEEDS_CONTEXT = re.compile(rb"\.Done\(\)|\.Err\(\)|context\.(?:Canceled|Cause)")
 _SLEEP = ast.PackageObject("time", "Sleep")
 _YIELD = ast.PackageObject("runtime", "Gosched")
@@ -55,7 +55,7 @@ def _error_of(test: ast.If) -> str | None:
 
 
 def _waits_on(tree: Tree, site: Site) -> bool:
-    """Tell whether the statement goes on waiting: in the callback of a poll, or in a loop without a bound of its own."""
+    """Tell whether the statement goes on waiting: in a poll's callback, or in a loop without a bound of its own."""
     if _polling(tree, site) is not None:
         return site.nearest(ast.Return) is not None
     loop = site.nearest(ast.For)
@@ -146,7 +146,7 @@ def _find_deaf(tree: Tree) -> Iterator[Finding]:
 
 def _deaf_loops(tree: Tree) -> Iterator[Finding]:
     seen: set[tuple[str, Span]] = set()
-    for site in sites(tree, b"time.Sleep(", b".C {", b"time.Tick(", in_body=(_CONTEXT,)):
+    for site in sites(tree, b"time.Sleep(", b".C {", b"time.Tick(", in_file=(_CONTEXT,)):
         loop = site.nearest(ast.For)
         if not isinstance(loop, ast.For) or (site.path, loop.span) in seen:
             continue
@@ -188,7 +188,7 @@ def _is_given_context(tree: Tree, site: Site) -> bool:
 def _ticks(tree: Tree, path: str, loop: ast.For) -> bool:
     match loop.exprs:
         case (ast.Selector(name="C"),):
-            return tree.text(path, loop.header).lstrip().startswith("range")
+            return "range" in tree.text(path, loop.header).split()
         case (ast.Call() as call,):
             return tree.calls(path, call) == ast.PackageObject("time", "Tick")
         case _:
@@ -199,7 +199,7 @@ def _sleeps(tree: Tree, site: Site, loop: ast.For) -> bool:
     """Tell whether a loop without a bound of its own sleeps between its rounds."""
     header = tree.text(site.path, loop.header)
     stmt = site.nearest(ast.ExprStmt)
-    if ";" in header or header.lstrip().startswith("range") or not isinstance(stmt, ast.ExprStmt):
+    if ";" in header or "range" in header.split() or not isinstance(stmt, ast.ExprStmt):
         return False
     return isinstance(stmt.x, ast.Call) and tree.calls(site.path, stmt.x) == _SLEEP
 
@@ -250,7 +250,7 @@ _PLAIN = frozenset("Poll PollImmediate PollInfinite PollImmediateInfinite Expone
 
 
 def _deaf_polls(tree: Tree) -> Iterator[Finding]:
-    for site in sites(tree, b"wait.", in_body=(_CONTEXT,)):
+    for site in sites(tree, b"wait.", in_file=(_CONTEXT,)):
         call = next((node for node in reversed(site.inside) if isinstance(node, ast.Call)), None)
         found = tree.calls(site.path, call) if call is not None and call.fun.span.contains(site.span) else None
         if call is None or not isinstance(found, ast.PackageObject) or found.package != WAIT_PACKAGE:
@@ -530,9 +530,9 @@ func join(ctx context.Context) error {
 	})
 }
 
-func start(_ context.Context, ctxless func()) {
+func start(_ context.Context, sync func()) {
 	for { // hazard
-		ctxless()
+		sync()
 		time.Sleep(time.Second)
 	}
 }

@@ -177,12 +177,15 @@ def _fixed_test(tree: Tree, site: Site, guard: ast.If, cond: Span, err: str) -> 
 
 @record
 class Dropped:
-    """A call whose result nobody looks at: whether it says so with an error or with false, and whether it only fails
-    once the context has ended."""
+    """A call whose result nobody looks at, and what that result is called.
+
+    `unbounded` is a wait without a limit of its own, `cancel_only` one that can only fail once the context has ended.
+    """
 
     call: ast.Call
     stmt: ast.ExprStmt | ast.Go
     gives: str
+    unbounded: bool
     cancel_only: bool
 
 
@@ -194,7 +197,7 @@ def _find_ignored(tree: Tree) -> Iterator[Finding]:
         rest = following(site, dropped.stmt)
         if dropped.cancel_only and (isinstance(dropped.stmt, ast.Go) or not rest):
             continue  # nothing is left to do once the context has ended
-        severity: Severity = "warning" if dropped.cancel_only else "error"
+        severity: Severity = "warning" if dropped.unbounded else "error"
         message = (
             f"nobody looks at the {dropped.gives} of {name_of(dropped.call)}: what follows runs after a failure too"
         )
@@ -205,7 +208,7 @@ def _find_ignored(tree: Tree) -> Iterator[Finding]:
 
 
 def _begins_statement(data: bytes, at: int) -> bool:
-    line = data[data.rfind(b"\n", 0, at) + 1 : at].strip().removeprefix(b"go ")
+    line = data[data.rfind(b"\n", 0, at) + 1 : at].rpartition(b"{")[2].strip().removeprefix(b"go ")
     return not line.strip(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.")
 
 
@@ -223,12 +226,12 @@ def _dropped(tree: Tree, site: Site) -> Dropped | None:
     found = tree.calls(site.path, call)
     name = name_of(call)
     if name in ("WaitForCacheSync", "WaitForNamedCacheSync") and _is_cache(found):
-        return Dropped(call, stmt, "result", cancel_only=True)
+        return Dropped(call, stmt, "result", unbounded=True, cancel_only=True)
     if is_wait(tree, site.path, call):
-        only = name in _UNBOUNDED and not _can_give_up(call)
-        return Dropped(call, stmt, "error", cancel_only=only)
+        unbounded = name in _UNBOUNDED
+        return Dropped(call, stmt, "error", unbounded, unbounded and not _can_give_up(tree, site, call.args))
     starts = name in START_METHODS and in_executor(found) and _has_error(tree, found)
-    return Dropped(call, stmt, "error", cancel_only=False) if starts else None
+    return Dropped(call, stmt, "error", unbounded=False, cancel_only=False) if starts else None
 
 
 def _is_cache(found: ast.Object) -> bool:
@@ -247,16 +250,15 @@ def _has_error(tree: Tree, found: ast.Object) -> bool:
     return not known or any(gives_error(decl) for _, decl in known)
 
 
-def _can_give_up(call: ast.Call) -> bool:
+def _can_give_up(tree: Tree, site: Site, args: tuple[ast.Expr, ...]) -> bool:
     """Tell whether a poll's callback may end it with an error of its own."""
-    callback = call.args[-1] if call.args else None
-    if not isinstance(callback, ast.FuncLit):
+    if not args or not isinstance(args[-1], ast.FuncLit):
         return True
-    returns = (node for node in own(callback.body) if isinstance(node, ast.Return | ast.OtherStmt))
+    body = args[-1].body.span
+    inside = site_at(site.path, tree.function(site.path, site.decl, range(body.start, body.end)), body)
+    returns = (node for node in own(inside.function) if isinstance(node, ast.Return)) if inside is not None else ()
     return any(
-        isinstance(node, ast.Return)
-        and bool(node.values)
-        and not (isinstance(node.values[-1], ast.Ident) and node.values[-1].name == "nil")
+        node.values and not (isinstance(node.values[-1], ast.Ident) and node.values[-1].name == "nil")
         for node in returns
     )
 
@@ -517,8 +519,8 @@ IGNORED_RESULT = Rule(
     summary="Nobody looks at the error of a start or a wait.",
     why="""
 After a start that failed, or a wait that ran into its limit, the code goes on as if all was well and fails later, with
-an error that has nothing to do with the cause. A poll that can only end with its context is a warning where code
-follows it, and nothing where none does.
+an error that has nothing to do with the cause. A wait without a limit of its own is a warning; where it can only end
+with its context and nothing follows, there is nothing to look at.
 """,
     cases=(20, 58),
     fix="the error is tested, and the function left with it",
