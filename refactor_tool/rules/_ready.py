@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.gosrc.walk import statement, trail, walk
+from refactor_tool.gosrc.walk import statement, trail
 from refactor_tool.model import Span
 from refactor_tool.record import record
-from refactor_tool.rules._code import Site, sites
+from refactor_tool.rules._code import Site, site_at, sites
 from refactor_tool.rules._flow import deferred_calls, received
 
 _DEFERS_CLOSE = re.compile(rb"\bdefer (?:func\(\) \{[^}]*)?\bclose\(")
@@ -170,11 +170,8 @@ def deferred_close(tree: Tree, site: Site) -> str | None:
     body = site.function.body
     if body is None or not _DEFERS_CLOSE.search(tree.data(site.path), body.span.start, body.span.end):
         return None
-    full = tree.function(site.path, site.decl)
-    function = next(node for node in walk(full) if node.span == site.function.span)
-    if not isinstance(function, ast.FuncDecl | ast.FuncLit):
-        return None
-    for call in deferred_calls(function):
+    full = site_at(site.path, tree.function(site.path, site.decl), site.span)
+    for call in deferred_calls(full.function) if full is not None else ():
         channel = closed(call)
         name = ready_channel(tree, site.path, channel) if channel is not None else None
         if name is not None:

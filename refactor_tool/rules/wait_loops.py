@@ -150,7 +150,6 @@ def _deaf_loops(tree: Tree) -> Iterator[Finding]:
         loop = site.nearest(ast.For)
         if not isinstance(loop, ast.For) or (site.path, loop.span) in seen:
             continue
-        seen.add((site.path, loop.span))
         if _HEEDS_CONTEXT.search(tree.data(site.path), loop.span.start, _round_end(tree, site, loop)):
             continue
         ctx = _fix.context_at(tree, site)
@@ -162,6 +161,7 @@ def _deaf_loops(tree: Tree) -> Iterator[Finding]:
             message, verdict = "this loop sleeps on when the context has ended", _waking(tree, site, ctx)
         else:
             continue
+        seen.add((site.path, loop.span))
         yield hazard("L17", site, Span(loop.span.start, loop.body.span.start), message, verdict, "deaf-loop")
 
 
