@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
+from refactor_tool.gosrc.depth import ancestors
 from refactor_tool.record import record
 
 if TYPE_CHECKING:
@@ -52,13 +53,12 @@ def visible_declaration(node: Node, name: bytes) -> Declared | None:
     """Return the local declaration that `name` would mean at `node`, None where there is none."""
     at = node.start_byte
     child: Node = node
-    parent = node.parent
-    while parent is not None:
+    for parent in ancestors(node):
         if parent.type in _SCOPES:
             for found in _declared_in(parent, child, at):
                 if found.name.text == name:
                     return found
-        child, parent = parent, parent.parent
+        child = parent
     return None
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import wraps
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.convert import Converter
+from refactor_tool.gosrc.depth import ancestors
 from refactor_tool.gosrc.parse import Head, ParseCache, Parsed, require_go, skeleton
 from refactor_tool.gosrc.scope import Declared, local_declaration, names_in_scope, visible_declaration
 from refactor_tool.model import FileChange, LineIndex, Snapshot, Span
@@ -855,6 +857,10 @@ class Tree:
             self._blobs[path] = parsed
         return parsed
 
+    def parsed(self) -> Mapping[str, Parsed]:
+        """Return the files that had to be parsed so far."""
+        return self._blobs
+
     def _node(self, path: str, span: Span) -> Node:
         """Return the outermost node that covers exactly `span`."""
         node = self._parsed(path).root.descendant_for_byte_range(span.start, max(span.start, span.end - 1))
@@ -995,10 +1001,7 @@ def _is_key(element: Node) -> bool:
 
 
 def _enclosing(node: Node, kind: str) -> Node | None:
-    current: Node | None = node
-    while current is not None and current.type != kind:
-        current = current.parent
-    return current
+    return next((each for each in chain((node,), ancestors(node)) if each.type == kind), None)
 
 
 def _name_text(node: Node) -> str:
