@@ -6,14 +6,14 @@ anyone can write a byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import assert_never
 
 from refactor_tool import edits
 from refactor_tool.audit import NEEDLES, audit
 from refactor_tool.codemod import Codemod, Renderer
-from refactor_tool.eras import Recognised, recognise
+from refactor_tool.eras import must_have, recognise
 from refactor_tool.gosrc.layout import settle_imports
 from refactor_tool.gosrc.parse import ParseCache
 from refactor_tool.gosrc.proof import prove
@@ -73,7 +73,7 @@ def scan(
     Raises `NothingScanned` where there is no k3s source, and `Unparsable` for a target file that is not Go.
     """
     tree = _tree(snapshot, cache if cache is not None else ParseCache())
-    era = recognise(tree)
+    era = recognise(tree).label
     findings, problems = _survey(tree, suite, era, progress or _silent)
     return Plan(
         base=snapshot,
@@ -82,7 +82,7 @@ def scan(
         final=snapshot,
         problems=problems,
         done=_done(findings, suite),
-        era=era.label,
+        era=era,
     )
 
 
@@ -106,7 +106,7 @@ def plan(
     report = progress or _silent
     cache = cache if cache is not None else ParseCache()
     base = _tree(snapshot, cache)
-    era = recognise(base)
+    era = recognise(base).label
     findings, found_problems = _survey(base, suite, era, report)
     tree = base
     renderer = Renderer(sources)
@@ -121,7 +121,7 @@ def plan(
         if codemod.id in pending:
             continue
         mine = tuple(item for item in findings if item.id == codemod.id) if tree is base else find(tree, codemod)
-        ran = _run(tree, codemod, mine, renderer, _expected(era))
+        ran = _run(tree, codemod, mine, renderer, era)
         if ran.problems:
             problems.extend(ran.problems)
             pending[codemod.id] = ran.problems[0].message
@@ -141,7 +141,7 @@ def plan(
         problems=tuple(dict.fromkeys(problems)),
         done=_done(findings, suite),
         pending=tuple(pending.items()),
-        era=era.label,
+        era=era,
     )
 
 
@@ -171,15 +171,9 @@ def run_codemod(tree: Tree, codemod: Codemod, sources: Mapping[str, str]) -> Ran
     return Ran(ran.findings, (), tuple(again)) if again else ran
 
 
-def _run(
-    tree: Tree,
-    codemod: Codemod,
-    findings: tuple[Finding, ...],
-    renderer: Renderer,
-    expected: Set[tuple[str, str]] = frozenset(),
-) -> Ran:
+def _run(tree: Tree, codemod: Codemod, findings: tuple[Finding, ...], renderer: Renderer, era: str = "") -> Ran:
     """Make what the findings ask for: the changes if they are sound, the problems if they are not."""
-    problems = [*_anchor_problems(tree, codemod, findings, expected), *_manual_problems(tree, findings)]
+    problems = [*_anchor_problems(tree, codemod, findings, era), *_manual_problems(tree, findings)]
     if problems:
         return Ran(findings, (), tuple(problems))
     try:
@@ -233,25 +227,19 @@ def _tree(snapshot: Snapshot, cache: ParseCache) -> Tree:
 
 
 def _survey(
-    tree: Tree, suite: Sequence[Codemod], era: Recognised, report: Progress
+    tree: Tree, suite: Sequence[Codemod], era: str, report: Progress
 ) -> tuple[tuple[Finding, ...], tuple[Problem, ...]]:
     found: list[Finding] = []
     problems: list[Problem] = []
-    expected = era.era.expects if era.is_exact else frozenset()
     tree.files_with(*NEEDLES)  # asked first, these narrow down where the longer needles of the codemods are searched
     for at, codemod in enumerate(suite):
         report("scanning", at, len(suite))
         mine = find(tree, codemod)
         found.extend(mine)
-        problems.extend(_anchor_problems(tree, codemod, mine, expected))
+        problems.extend(_anchor_problems(tree, codemod, mine, era))
     audited = audit(tree, found)
     problems.extend(_unclassified(tree, audited))
     return tuple(sorted([*found, *audited], key=_order)), tuple(problems)
-
-
-def _expected(era: Recognised) -> Set[tuple[str, str]]:
-    """Return the optional sites that must be there: those of a period that the tree agrees with in everything."""
-    return era.era.expects if era.is_exact else frozenset()
 
 
 def _done(findings: Iterable[Finding], suite: Sequence[Codemod]) -> tuple[str, ...]:
@@ -264,9 +252,7 @@ def _done(findings: Iterable[Finding], suite: Sequence[Codemod]) -> tuple[str, .
 # --- what stands in the way -------------------------------------------------------------------------
 
 
-def _anchor_problems(
-    tree: Tree, codemod: Codemod, findings: Iterable[Finding], expected: Set[tuple[str, str]]
-) -> list[Problem]:
+def _anchor_problems(tree: Tree, codemod: Codemod, findings: Iterable[Finding], era: str) -> list[Problem]:
     places: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.anchor:
@@ -274,7 +260,7 @@ def _anchor_problems(
     out = []
     for anchor in codemod.anchors:
         here = places.get(anchor.name, [])
-        if not here and (not anchor.optional or (codemod.id, anchor.name) in expected):
+        if not here and must_have(era, codemod.id, anchor.name, optional=anchor.optional):
             message = f"the site {anchor.name} is missing"
             out.append(Problem(ExitCode.NOTHING_SCANNED, message, step=codemod.id))
         elif len(here) > 1:

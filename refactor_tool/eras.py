@@ -28,14 +28,15 @@ class Fact:
 
 @record
 class Era:
-    """One period: what its trees answer, and the optional sites (codemod, anchor) that all of them have.
+    """One period: what its trees answer, the optional sites (codemod, anchor) that all of them have, and others' sites.
 
-    A fact without an answer may be anything.
+    A fact without an answer may be anything. `lacks` are sites that trees of every other period must have.
     """
 
     name: str
     answers: Mapping[str, str]
     expects: frozenset[tuple[str, str]] = frozenset()
+    lacks: frozenset[tuple[str, str]] = frozenset()
 
 
 @record
@@ -62,6 +63,14 @@ def recognise(tree: Tree) -> Recognised:
     found = {fact.name: fact.probe(tree) for fact in FACTS}
     candidates = [Recognised(era, _differences(era, found)) for era in ERAS]
     return min(candidates, key=lambda candidate: len(candidate.differs))
+
+
+def must_have(era: str, codemod: str, anchor: str, *, optional: bool) -> bool:
+    """Tell whether a site must be in a tree; `era` is its label. In a tree of no period only `optional` decides."""
+    exact = next((known for known in ERAS if known.name == era), None)
+    if exact is None:
+        return not optional
+    return (codemod, anchor) in exact.expects or not (optional or (codemod, anchor) in exact.lacks)
 
 
 def _differences(era: Era, found: dict[str, str]) -> tuple[tuple[str, str, str], ...]:
@@ -223,6 +232,9 @@ _SITES_1_30 = _SITES_1_26 | {
 }
 _SITES_1_32 = _SITES_1_30 | {("cancel-safe-waits", "control-scheduler")}
 
+# An agent without a kubelet is there since f090bf2d5, which is within that period.
+_WITHOUT_STANDALONE = frozenset({("apiserver-ready", "agent-standalone"), ("cri-ready", "run-standalone")})
+
 #: Newest first, each with the commits of k3s that begin and end it where they are known. A release branch may be of an
 #: older period than its number says, which is why names are only told as an example.
 ERAS: tuple[Era, ...] = (
@@ -234,5 +246,5 @@ ERAS: tuple[Era, ...] = (
     Era("carried in structs, as in 1.30", _V1_30, _SITES_1_30),  # since fae41a8b2, such as 9af17d299 (1.30.2)
     Era("carried as AgentReady, as in 1.26", _V1_26, _SITES_1_26),  # such as 257fa2c54 (1.26.4)
     Era("carried as AgentReady, as in 1.25", _V1_25, _SITES_1_25),
-    Era("carried as AgentReady, as in 1.23", _V1_23, _SITES_1_23),
+    Era("carried as AgentReady, as in 1.23", _V1_23, _SITES_1_23, _WITHOUT_STANDALONE),
 )

@@ -134,7 +134,7 @@ def test_the_known_poll_is_replaced(old: str, new: str) -> None:
             "\treturn nil\n}", "\t// fine\n\treturn nil\n}", "would be lost: // fine", id="comment-at-the-end"
         ),
         pytest.param("\tvar last error\n", "", "is not the set-up", id="no-last-error"),
-        pytest.param("file string", "client rest.Interface", "does not take", id="client-parameter"),
+        pytest.param("file string", "client rest.Interface", "takes a client", id="client-parameter"),
         pytest.param("Duration) error {", "Duration) (failed error) {", "does not take", id="named-result"),
         pytest.param("time.Duration) error {", "time.Duration) {", "does not take", id="no-result"),
         pytest.param('"github.com/sirupsen', '_ "github.com/sirupsen', "not known", id="blank-import"),

@@ -16,7 +16,7 @@ from refactor_tool.codemods._apiserver import (
     found,
     is_upstream,
 )
-from refactor_tool.codemods._k3s import CMDS, CONFIG, EXECUTOR, UTIL, package
+from refactor_tool.codemods._k3s import CMDS, CONFIG, EXECUTOR, TAKE_KUBECONFIG, UTIL, package, takes_client
 from refactor_tool.codemods._shapes import (
     LOGRUS,
     PKG_ERRORS,
@@ -76,6 +76,10 @@ def _util_verdict(tree: Tree, path: str, decl: ast.FuncDecl) -> Verdict:
     instruction = f"write {NOTIFY}(ctx, kubeconfigPath, timeout, ready func()) error, which polls in a goroutine"
     if tree.functions(util, POLL):
         return Manual(f"{UTIL} has a function {POLL} of its own", instruction)
+    if takes_client(decl):
+        return Manual(
+            f"{WAIT} takes a client: {tree.text(path, decl.signature)}", f"{TAKE_KUBECONFIG}, or {instruction}"
+        )
     params = [tree.text(path, param.type.span) for param in decl.params for _ in param.names]
     if len(params) != 3 or params[1] != "string":
         return Manual(f"{WAIT} takes no kubeconfig: {tree.text(path, decl.signature)}", instruction)

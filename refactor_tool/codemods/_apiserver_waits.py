@@ -28,7 +28,7 @@ from refactor_tool.codemods._apiserver import (
     is_upstream,
     runtime_field,
 )
-from refactor_tool.codemods._k3s import AGENT, CMDS, CONFIG, CONTROL, EXECUTOR, UTIL, folder_of, package
+from refactor_tool.codemods._k3s import AGENT, CMDS, CONFIG, CONTROL, EXECUTOR, UTIL, folder_of, package, takes_client
 from refactor_tool.codemods._shapes import (
     LOGRUS,
     PKG_ERRORS,
@@ -322,7 +322,9 @@ def _unlike_the_executor(tree: Tree, use: Occurrence, decl: ast.FuncDecl, call: 
         case ast.FieldObject(package=owner, name=name) if owner == package(tree, CONFIG) and name in _KUBECONFIGS:
             pass
         case _:
-            return "it asks with a kubeconfig of its own, so it may wait for another apiserver"
+            waits = tree.functions(package(tree, UTIL), WAIT)
+            own = "client" if any(takes_client(wait) for _, wait in waits) else "kubeconfig"
+            return f"it asks with a {own} of its own, so it may wait for another apiserver"
     if tree.resolve(use.path, limit) != ast.PackageObject(package(tree, UTIL), LIMIT):
         return "it has a time limit of its own"
     return None

@@ -131,9 +131,10 @@ def _executor(
         return Leave(f"{name} takes the methods that it does not declare from {promoted}")
     if tree.file(path).generated:
         return Manual(f"{name} is generated", f"run its generator again; {instruction}")
-    by_value = next((method for _, method in methods if not _is_pointer(method)), None)
-    if by_value is not None:
-        return Manual(f"{by_value.title} works on a copy, and a signal must not be copied", instruction)
+    by_value = [method.title for _, method in methods if not _is_pointer(method)]
+    if by_value:
+        receivers = f"give pointer receivers to {', '.join(by_value)}, make the executor as &{name}{{}}, and plan again"
+        return Manual(f"{by_value[0]} works on a copy, and a signal must not be copied", receivers)
     taken = [
         FIELDS[accessor] for accessor in executor.lacking if tree.member(implementer.package, name, FIELDS[accessor])
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.model import Channel, Finding, Span, Verdict
 from refactor_tool.record import replace
@@ -25,6 +26,15 @@ MOCK = "tests/mock"
 
 #: The field that carries the container runtime's readiness; `AgentReady` before 2024-02-21.
 CRI_FIELDS = ("ContainerRuntimeReady", "AgentReady")
+
+#: What helps where the wait for the apiserver takes a client.
+TAKE_KUBECONFIG = "let it take the path of a kubeconfig, as in k3s since e763fadbb (2022-04-29), and plan again"
+
+
+def takes_client(wait: ast.FuncDecl) -> bool:
+    """Tell whether a wait takes a context, a client and a time limit, as the one for the apiserver did until then."""
+    params = [param.type for param in wait.params for _ in param.names]
+    return len(params) == 3 and isinstance(params[1], ast.Selector)
 
 
 def package(tree: Tree, folder: str) -> str:

@@ -57,7 +57,10 @@ def _verdict(tree: Tree, path: str, decl: ast.FuncDecl) -> Verdict:
             return Leave("the agent is started first already", done=True)
         return Leave("the agent is started at one place already, without a special case for RKE2", done=True)
     if not _kubelet_waits(tree):
-        return Manual("the kubelet of the embedded executor does not wait for the apiserver by itself", BY_HAND)
+        return Manual(
+            "the kubelet of the embedded executor does not wait for the apiserver by itself",
+            f"let it wait with util.WaitReady for executor.APIServerReadyChan() before it starts; then {BY_HAND}",
+        )
     order = _order(tree, path, decl)
     if order is None or len(starts) != 3:
         outline = "; ".join(tree.text(path, stmt.span).splitlines()[0] for stmt in decl.body.stmts)

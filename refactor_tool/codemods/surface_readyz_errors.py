@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from refactor_tool.codemod import Anchor, Codemod, Template
-from refactor_tool.codemods._k3s import UTIL, declares, package, site
+from refactor_tool.codemods._k3s import TAKE_KUBECONFIG, UTIL, declares, package, site, takes_client
 from refactor_tool.codemods._readyz_poll import ReadyzPoll, recognise
 from refactor_tool.codemods._shapes import LOGRUS, PKG_ERRORS, cannot_name, needs, wrapped
 from refactor_tool.gosrc import ast, layout
@@ -87,6 +87,10 @@ def _verdict(tree: Tree, path: str, decl: ast.FuncDecl) -> Verdict:
     taken = [name for name in NEW_NAMES if declares(tree, package(tree, UTIL), name)]
     if taken:
         return Manual(f"{UTIL} declares {taken[0]} already, but {WAIT} does not use it", INSTRUCTION)
+    if takes_client(decl):
+        return Manual(
+            f"{WAIT} takes a client: {tree.text(path, decl.signature)}", f"{TAKE_KUBECONFIG}, or {INSTRUCTION}"
+        )
     poll = recognise(tree, path, tree.function(path, decl))
     return Manual(poll, INSTRUCTION) if isinstance(poll, str) else _rewrite(tree, path, decl, poll)
 
