@@ -14,6 +14,7 @@ from refactor_tool import edits
 from refactor_tool.audit import NEEDLES, audit
 from refactor_tool.codemod import Codemod, Renderer
 from refactor_tool.eras import must_have, recognise
+from refactor_tool.gosrc import depth
 from refactor_tool.gosrc.layout import settle_imports
 from refactor_tool.gosrc.parse import ParseCache
 from refactor_tool.gosrc.proof import prove
@@ -232,12 +233,13 @@ def _survey(
     found: list[Finding] = []
     problems: list[Problem] = []
     tree.files_with(*NEEDLES)  # asked first, these narrow down where the longer needles of the codemods are searched
-    for at, codemod in enumerate(suite):
-        report("scanning", at, len(suite))
-        mine = find(tree, codemod)
-        found.extend(mine)
-        problems.extend(_anchor_problems(tree, codemod, mine, era))
-    audited = audit(tree, found)
+    with depth.told(tree):
+        for at, codemod in enumerate(suite):
+            report("scanning", at, len(suite))
+            mine = find(tree, codemod)
+            found.extend(mine)
+            problems.extend(_anchor_problems(tree, codemod, mine, era))
+        audited = audit(tree, found)
     problems.extend(_unclassified(tree, audited))
     return tuple(sorted([*found, *audited], key=_order)), tuple(problems)
 
