@@ -146,7 +146,9 @@ def plan(
         files = {patch.name: patch.data for patch in patches}
         write_dir(out, {**files, "plan.json": _json(result), "report.html": page(result, TITLE)}, force=force)
         where = shell_line("-C", str(path)) + " " if path is not None and ref is None else ""
-        following = f"git {where}am {shell_line(str(out.resolve()))}/000[1-9]-*.patch" if patches else ""
+        below = result.base.label if result.base.source == "tree" else "."
+        into = shell_line(f"--directory={below}") + " " if below != "." else ""
+        following = f"git {where}am {into}{shell_line(str(out.resolve()))}/000[1-9]-*.patch" if patches else ""
     elif patches:
         read = [*([str(path)] if path is not None else []), *(["--ref", ref] if ref is not None else [])]
         following = shell_line("refactor-tool", "plan", *read, "--out", "series")
