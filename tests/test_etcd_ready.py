@@ -149,7 +149,7 @@ def by_hand(tree: Tree) -> list[str]:
             CLUSTER,
             "Start(ctx context.Context) (<-chan struct{}, error)",
             "Start(_ context.Context) (<-chan struct{}, error)",
-            ["return", "storage"],
+            ["return", "storage", "select-case"],
             id="start-without-a-context",
         ),
         pytest.param(

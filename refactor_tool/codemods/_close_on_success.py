@@ -97,8 +97,8 @@ def _is_cancelled(tree: Tree, path: str, nodes: tuple[Node, ...]) -> bool:
 
 def _ends_context(tree: Tree, path: str, node: Node) -> bool:
     match node:
-        case ast.Case(comm=ast.ExprStmt(x=ast.Unary(op="<-", x=ast.Call(fun=ast.Selector(x=x, name="Done"))))):
-            return tree.named_type(tree.type_of(path, x)) == _shapes.CONTEXT
+        case ast.Case():
+            return _shapes.is_end(tree, path, node)
         case ast.If(init=ast.Assign(rhs=(ast.Call() as call,)), else_=None):
             return tree.calls(path, call) == ast.PackageObject(package(tree, UTIL), "WaitReady")
         case ast.If(cond=ast.Binary(op="!=", x=ast.Call(fun=ast.Selector(x=x, name="Err")), y=ast.Ident(name="nil"))):

@@ -151,7 +151,8 @@ def new_runtime(carriers: Carriers) -> Iterator[Finding]:
             case _:
                 what = tree.text(path, decl.params_span)
                 verdict = Manual(f"NewRuntime({what}) does not take one channel that it only stores", BY_HAND)
-        yield finding(tree, path, decl.signature, verdict, "take no channel", "signature", "new-runtime")
+        span = decl.span if isinstance(verdict, Manual) else decl.signature
+        yield finding(tree, path, span, verdict, "take no channel", "signature", "new-runtime")
 
 
 def _is_stored(carriers: Carriers, path: str, param: ast.Ident) -> bool:

@@ -238,7 +238,7 @@ class _ClusterStart:
         if isinstance(asked, Manual):
             return asked
         changes: list[Change] = [Edit(path, use.span, asked[0].encode()), *asked[1]]
-        if not any(_is_done(case) for case in select.cases):
+        if not any(_shapes.is_end(tree, path, case) for case in select.cases):
             idle = next((case for case in select.cases if case.default), None)
             if idle is None or ctx is None or not _is_idle(tree, path, idle):
                 return Manual("the select does not end with the context", "add a case for the end of the context")
@@ -324,15 +324,6 @@ def _closes(stmt: ast.Stmt, name: str) -> bool:
     match call:
         case ast.Call(fun=ast.Ident(name="close"), args=(ast.Ident(name=closed),)):
             return closed == name
-        case _:
-            return False
-
-
-def _is_done(case: ast.Case) -> bool:
-    """Tell whether a case is the end of a context."""
-    match case.comm:
-        case ast.ExprStmt(x=ast.Unary(op="<-", x=ast.Call(fun=ast.Selector(name="Done"), args=()))):
-            return True
         case _:
             return False
 

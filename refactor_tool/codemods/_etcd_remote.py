@@ -9,7 +9,7 @@ from refactor_tool.codemods._etcd_sites import finding, line_after, methods, par
 from refactor_tool.codemods._k3s import CLUSTER, ETCD, package
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree, TypeRef
-from refactor_tool.gosrc.walk import walk
+from refactor_tool.gosrc.walk import Node, walk
 from refactor_tool.model import Change, Edit, Finding, Leave, Manual, NewFile, Rewrite, Span, Verdict
 
 REMOTE = Template("etcd-ready/test_remote_db.go.j2", ("ctx", "members", "params", "receiver", "type"))
@@ -70,11 +70,24 @@ def _replaced(tree: Tree, path: str, decl: ast.FuncDecl, span: Span) -> Verdict:
 
 
 def _odd(tree: Tree, path: str, decl: ast.FuncDecl) -> str | None:
-    """Return a call in the function that is not known from any time, None where all of them are."""
-    calls = [node for node in walk(tree.function(path, decl)) if isinstance(node, ast.Call)]
-    logs = [call for call in calls if _callee(call) in ("Info", "Infof")]
-    strange = next((call for call in calls if _callee(call) not in _POLLING), logs[2] if len(logs) > 2 else None)
-    return tree.text(path, strange.span) if strange is not None else None
+    """Return what the function does besides polling, as it was known to at any time, None if nothing."""
+    nodes = tuple(walk(tree.function(path, decl)))
+    strange = next((node for node in nodes if not _is_polling(node)), None)
+    logs = [node for node in nodes if isinstance(node, ast.Call) and _callee(node) in ("Info", "Infof")]
+    more = strange if strange is not None else next(iter(logs[2:]), None)
+    return tree.text(path, more.span) if more is not None else None
+
+
+def _is_polling(node: Node) -> bool:
+    match node:
+        case ast.Call():
+            return _callee(node) in _POLLING
+        case ast.Assign(op=op):
+            return op == ":="
+        case ast.Send() | ast.OtherStmt():
+            return False
+        case _:
+            return True
 
 
 def _callee(call: ast.Call) -> str:

@@ -337,6 +337,15 @@ def logs(tree: Tree, path: str, stmt: ast.Stmt) -> str:
             return ""
 
 
+def is_end(tree: Tree, path: str, case: ast.Case) -> bool:
+    """Tell whether a case of a select is the end of a context."""
+    match case.comm:
+        case ast.ExprStmt(x=ast.Unary(op="<-", x=ast.Call(fun=ast.Selector(x=x, name="Done"), args=()))):
+            return tree.named_type(tree.type_of(path, x)) == CONTEXT
+        case _:
+            return False
+
+
 def in_goroutine(decl: ast.FuncDecl, place: Span) -> bool:
     """Tell whether the innermost function around a place is a literal that a `go` statement starts."""
     innermost = functions_at(decl, place)[-1]

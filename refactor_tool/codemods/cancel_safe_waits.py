@@ -90,6 +90,8 @@ def _receives(tree: Tree, closes: Sequence[Finding]) -> Iterator[Finding]:
 def _in_function(tree: Tree, path: str, decl: ast.FuncDecl, closes: Sequence[Finding]) -> Iterator[Finding]:
     """Judge what a function of the tunnel or an executor does with the channels that it is given."""
     anchor = RECEIVES.get(decl.name, "")
+    waits = False
+    selects = []
     for use in _channels(tree, path, decl):
         receive = _bare_receive(tree, use)
         if receive is not None:
@@ -102,6 +104,21 @@ def _in_function(tree: Tree, path: str, decl: ast.FuncDecl, closes: Sequence[Fin
         elif use.role == "argument" and _is_wait_ready(tree, use):
             done = Leave("the wait ends with the context already", done=True)
             yield _finding(tree, path, use.span, done, MESSAGE, "receive", anchor)
+        else:
+            selects += [use] if use.role == "select-case" else []
+            continue
+        waits = True
+    if not waits:
+        yield from (_select(tree, use, anchor) for use in selects)
+
+
+def _select(tree: Tree, use: Occurrence, anchor: str) -> Finding:
+    """Judge a wait in a select, in a function that has no other."""
+    verdict: Verdict = Leave("the wait ends with the context already", done=True)
+    if not _ends_with_context(tree, use):
+        line = tree.line_text(use.path, use.span.start)
+        verdict = Manual(f"{line!r} waits in a select that goes on after the context", "leave the function there")
+    return _finding(tree, use.path, use.span, verdict, MESSAGE, "select-case", anchor)
 
 
 def _of_executor(tree: Tree, path: str, closes: Sequence[Finding]) -> Iterator[Finding]:
@@ -172,6 +189,18 @@ def _bare_receive(tree: Tree, use: Occurrence) -> Span | None:
             case _:
                 pass
     return None
+
+
+def _ends_with_context(tree: Tree, use: Occurrence) -> bool:
+    """Tell whether the select around a place has a case for the end of a context, after which nothing is done."""
+    decl = _shapes.whole_function(tree, use.path, use.span)
+    if decl is None:
+        return False
+    select = next((node for node in reversed(trail(decl, use.span)) if isinstance(node, ast.Select)), None)
+    ends = [case for case in select.cases if _shapes.is_end(tree, use.path, case)] if select is not None else []
+    body = functions_at(decl, use.span)[-1].body
+    is_last = body is not None and body.stmts[-1] == select
+    return any(is_last or any(isinstance(stmt, ast.Return) for stmt in case.body) for case in ends)
 
 
 def _is_wait_ready(tree: Tree, use: Occurrence) -> bool:
