@@ -10,6 +10,7 @@ import hashlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -127,12 +128,8 @@ class LineIndex:
     """Translate byte offsets of one file to positions; lines end at LF only."""
 
     def __init__(self, data: bytes) -> None:
-        starts = [0]
-        at = data.find(b"\n")
-        while at >= 0:
-            starts.append(at + 1)
-            at = data.find(b"\n", at + 1)
-        self._starts = starts
+        ends = accumulate(map(len, data.split(b"\n")), initial=0)
+        self._starts = [end + line for line, end in enumerate(ends)][:-1]
 
     def position(self, offset: int) -> Position:
         line = bisect_right(self._starts, offset)

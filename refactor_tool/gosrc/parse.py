@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.convert import Converter, doc_of
 from refactor_tool.gosrc.depth import MOST_NESTED, is_too_deep
+from refactor_tool.gosrc.scope import Scopes
 from refactor_tool.model import LineIndex, Span, Unparsable
 from refactor_tool.record import record
 
@@ -65,6 +66,7 @@ class Parsed:
         self.data = data
         self.tree = tree
         self.root = tree.root_node
+        self.scopes = Scopes()
         self._query = marks
         self._marks: dict[str, list[Node]] | None = None
         self._qualifiers: dict[bytes, list[Node]] | None = None

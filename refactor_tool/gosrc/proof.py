@@ -10,7 +10,6 @@ from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.convert import Converter
 from refactor_tool.gosrc.layout import _field_rows, _import_groups, _is_aligned, _sections
 from refactor_tool.gosrc.parse import Parsed, faults
-from refactor_tool.gosrc.scope import names_in_scope
 from refactor_tool.gosrc.tree import Tree, is_package_used
 from refactor_tool.model import FileChange, Span
 from refactor_tool.record import record
@@ -79,7 +78,7 @@ def _free_qualifiers(tree: Tree, path: str, new: Parsed, old: Parsed | None) -> 
             continue
         if isinstance(tree._resolve_global(path, name.decode()), ast.UnknownObject):
             for node in nodes:
-                if not names_in_scope(node, name):
+                if not new.scopes.holds(node, name):
                     yield name.decode(), Span(node.start_byte, node.end_byte)
 
 

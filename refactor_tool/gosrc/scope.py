@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 from refactor_tool.gosrc.depth import ancestors
@@ -13,14 +13,13 @@ if TYPE_CHECKING:
 
 LocalKind = Literal["var", "param", "result", "receiver", "const", "type", "label"]
 
-#: The kinds of nodes that `_declared_in` and `declarations` know something about: most nodes are of no such kind.
 _SCOPES = frozenset(
     (
-        *("statement_list", "if_statement", "for_statement", "for_clause", "communication_case"),
+        *("if_statement", "for_statement", "for_clause", "communication_case"),
         *("expression_switch_statement", "type_switch_statement"),
-        *("func_literal", "function_declaration", "method_declaration", "method_elem"),
     )
 )
+_FUNCTIONS = frozenset(("func_literal", "function_declaration", "method_declaration", "method_elem"))
 _DECLARING = frozenset(
     ("short_var_declaration", "var_declaration", "const_declaration", "type_declaration", "labeled_statement")
 )
@@ -39,40 +38,91 @@ class Declared:
     kind: LocalKind
 
 
-def local_declaration(node: Node) -> Declared | None:
-    """Return what declares the name of the identifier `node` inside its function, None for a name from outside."""
-    return visible_declaration(node, node.text or b"")
+class Scopes:
+    """What names mean inside the functions of one file. What a block or a signature declares is read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, dict[bytes, list[tuple[int, Declared]]]] = {}
+
+    def local(self, node: Node) -> Declared | None:
+        """Return what declares the name of the identifier `node` inside its function, None for one from outside."""
+        return self.visible(node, node.text or b"")
+
+    def holds(self, node: Node, name: bytes) -> bool:
+        """Tell whether a local declaration of `name` is visible at `node`."""
+        return self.visible(node, name) is not None
+
+    def visible(self, node: Node, name: bytes) -> Declared | None:
+        """Return the local declaration that `name` would mean at `node`, None where there is none."""
+        at = node.start_byte
+        child: Node = node
+        for parent in ancestors(node):
+            kind = parent.type
+            found = None
+            if kind == "statement_list":
+                found = self._in_list(parent, name, at)
+            elif kind in _FUNCTIONS:
+                found = self._in_signature(parent, child, name, at)
+            elif kind in _SCOPES:
+                found = next((each for each in _declared_in(parent, child, at) if each.name.text == name), None)
+            if found is not None:
+                return found
+            child = parent
+        return None
+
+    def _in_list(self, block: Node, name: bytes, at: int) -> Declared | None:
+        """Return the latest declaration of `name` in a statement that ends before `at`, or the one that stands there."""
+        for end, found in reversed(self._named(block, _of_statements).get(name, ())):
+            if end <= at or found.name.start_byte == at:
+                return found
+        return None
+
+    def _in_signature(self, function: Node, child: Node, name: bytes, at: int) -> Declared | None:
+        # a parameter is in scope in the body only: in `config *config.Node` the type is the package's
+        for _, found in self._named(function, _of_signature).get(name, ()):
+            if child.type == "block" or found.name.start_byte == at:
+                return found
+        return None
+
+    def _named(
+        self, node: Node, declared: Callable[[Node], Iterator[tuple[int, Declared]]]
+    ) -> dict[bytes, list[tuple[int, Declared]]]:
+        """Return what a block or function declares, by name, each with the byte where that ends."""
+        names = self._known.get(node.id)
+        if names is None:
+            names = {}
+            for end, found in declared(node):
+                names.setdefault(found.name.text or b"", []).append((end, found))
+            self._known[node.id] = names
+        return names
 
 
-def names_in_scope(node: Node, name: bytes) -> bool:
-    """Tell whether a local declaration of `name` is visible at `node`."""
-    return visible_declaration(node, name) is not None
+def _of_statements(block: Node) -> Iterator[tuple[int, Declared]]:
+    for stmt in block.named_children:
+        if stmt.type in _DECLARING:
+            end = stmt.end_byte
+            for found in declarations(stmt):
+                yield end, found
 
 
-def visible_declaration(node: Node, name: bytes) -> Declared | None:
-    """Return the local declaration that `name` would mean at `node`, None where there is none."""
-    at = node.start_byte
-    child: Node = node
-    for parent in ancestors(node):
-        if parent.type in _SCOPES:
-            for found in _declared_in(parent, child, at):
-                if found.name.text == name:
-                    return found
-        child = parent
-    return None
+def _of_signature(function: Node) -> Iterator[tuple[int, Declared]]:
+    fields: tuple[tuple[str, LocalKind], ...] = (
+        ("parameters", "param"),
+        ("result", "result"),
+        ("receiver", "receiver"),
+    )
+    for field, kind in fields:
+        params = function.child_by_field_name(field)
+        if params is None or params.type != "parameter_list":
+            continue
+        for param in params.named_children:
+            for index, name in enumerate(n for n in param.children_by_field_name("name") if n.is_named):
+                yield name.end_byte, Declared(name, param, index, kind)
 
 
 def _declared_in(parent: Node, child: Node, at: int) -> Iterator[Declared]:
-    """Yield what `parent` declares for its part `child`, innermost scope and latest declaration first."""
+    """Yield what `parent` declares for its part `child`."""
     match parent.type:
-        case "statement_list":
-            for stmt in reversed(parent.named_children):
-                if stmt.type not in _DECLARING:
-                    continue
-                if stmt.end_byte <= at:
-                    yield from declarations(stmt)
-                elif stmt.start_byte <= at < stmt.end_byte:
-                    yield from _own_name(stmt, at)
         case "if_statement" | "expression_switch_statement" | "for_clause":
             yield from _initializer(parent, at)
         case "type_switch_statement":
@@ -94,10 +144,6 @@ def _declared_in(parent: Node, child: Node, at: int) -> Iterator[Declared]:
                 left = comm.child_by_field_name("left")
                 if left is not None and any(token.type == ":=" for token in comm.children):
                     yield from _listed(left, comm, "var")
-        case "func_literal" | "function_declaration" | "method_declaration" | "method_elem":
-            # a parameter is in scope in the body only: in `config *config.Node` the type is the package's
-            in_body = child.type == "block"
-            yield from (found for found in _signature(parent) if in_body or found.name.start_byte == at)
 
 
 def declarations(stmt: Node) -> Iterator[Declared]:
@@ -151,18 +197,3 @@ def _specs(stmt: Node) -> Iterator[Node]:
             yield from _specs(child)
         elif child.type in ("var_spec", "const_spec"):
             yield child
-
-
-def _signature(function: Node) -> Iterator[Declared]:
-    fields: tuple[tuple[str, LocalKind], ...] = (
-        ("parameters", "param"),
-        ("result", "result"),
-        ("receiver", "receiver"),
-    )
-    for field, kind in fields:
-        params = function.child_by_field_name(field)
-        if params is None or params.type != "parameter_list":
-            continue
-        for param in params.named_children:
-            for index, name in enumerate(n for n in param.children_by_field_name("name") if n.is_named):
-                yield Declared(name, param, index, kind)

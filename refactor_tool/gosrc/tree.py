@@ -17,7 +17,7 @@ from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.convert import Converter
 from refactor_tool.gosrc.depth import ancestors
 from refactor_tool.gosrc.parse import Head, ParseCache, Parsed, require_go, skeleton
-from refactor_tool.gosrc.scope import Declared, local_declaration, names_in_scope, visible_declaration
+from refactor_tool.gosrc.scope import Declared
 from refactor_tool.model import FileChange, LineIndex, Snapshot, Span
 from refactor_tool.record import record, replace
 
@@ -308,7 +308,8 @@ class Tree:
         """
         word = (name or receiver).encode()
         for path in self.package_files(package):
-            if may(self.data(path), word):
+            data = self.data(path)
+            if word in data and may(data, word):
                 parsed = self._parsed(path)
                 for head in parsed.heads():
                     if head.receiver == receiver and (name is None or name in head.names):
@@ -390,16 +391,14 @@ class Tree:
 
     def type_of_name(self, path: str, offset: int, name: str) -> TypeRef | None:
         """Return the type of what a plain `name` would mean at a byte of a file, None where none is known."""
-        node = self._parsed(path).root.descendant_for_byte_range(offset, offset)
-        declared = visible_declaration(node, name.encode()) if node is not None else None
+        declared = self._visible(path, offset, name)
         if declared is not None:
             return self._type_of_local(path, declared)
         return self._type_of_object(path, self._resolve_global(path, name), ast.Ident(Span(offset, offset), name))
 
     def object_of_name(self, path: str, offset: int, name: str) -> ast.Object:
         """Return what a plain `name` would mean at a byte of a file."""
-        node = self._parsed(path).root.descendant_for_byte_range(offset, offset)
-        declared = visible_declaration(node, name.encode()) if node is not None else None
+        declared = self._visible(path, offset, name)
         if declared is not None:
             return ast.LocalObject(name, Span(declared.name.start_byte, declared.name.end_byte), declared.kind)
         return self._resolve_global(path, name)
@@ -487,23 +486,29 @@ class Tree:
                 decl = self.function_at(path, node.start_byte)
                 if decl is not None:
                     return ast.FieldObject(self.package_of(path), decl.receiver_type, name)
-        local = local_declaration(node)
+        local = self._parsed(path).scopes.local(node)
         if local is not None:
             return ast.LocalObject(name, Span(local.name.start_byte, local.name.end_byte), local.kind)
         return self._resolve_global(path, name)
 
+    @_memoised
     def _resolve_global(self, path: str, name: str) -> ast.Object:
-        imports = self._parsed(path).imports()
-        for spec in imports:
-            if spec.name not in (".", "_") and self._import_name(spec) == name:
-                return ast.PackageName(spec.path)
+        imported = self._imported_as(path).get(name)
+        if imported is not None:
+            return ast.PackageName(imported)
         package = self.package_of(path)
         if self._declares(package, name):
             return ast.PackageObject(package, name)
-        for spec in imports:
+        for spec in self._parsed(path).imports():
             if spec.name == "." and self._declares(spec.path, name):
                 return ast.PackageObject(spec.path, name)
         return ast.UnknownObject(name)
+
+    @_memoised
+    def _imported_as(self, path: str) -> dict[str, str]:
+        """Return the import path behind each local name of an import."""
+        specs = [spec for spec in self._parsed(path).imports() if spec.name not in (".", "_")]
+        return {self._import_name(spec): spec.path for spec in reversed(specs)}
 
     def _import_name(self, spec: ast.ImportSpec) -> str:
         """Return the local name of an import: the alias, else the package clause where the package is in the tree."""
@@ -597,7 +602,7 @@ class Tree:
     def _type_of_object(self, path: str, found: ast.Object, expr: ast.Expr) -> TypeRef | None:
         match found:
             case ast.LocalObject(at=at):
-                declared = local_declaration(self._node(path, at))
+                declared = self._parsed(path).scopes.local(self._node(path, at))
                 return self._type_of_local(path, declared) if declared is not None else None
             case ast.FieldObject() as member:
                 return self._member_type(member)
@@ -828,18 +833,17 @@ class Tree:
         external_test = file.test and file.package.endswith("_test")
         if package == own and not external_test:
             return ast.Qualifier("", None)
-        node = self._parsed(path).root.descendant_for_byte_range(offset, offset)
         for spec in file.imports:
             if spec.path == package and spec.name != "_":
                 if spec.name == ".":
                     return ast.Qualifier("", None)
                 local = self._import_name(spec)
-                if node is not None and names_in_scope(node, local.encode()):
+                if self._visible(path, offset, local) is not None:
                     return None
                 return ast.Qualifier(f"{local}.", None)
         if not external_test and not self.may_import(own, package):
             return None
-        if node is not None and names_in_scope(node, name.encode()):
+        if self._visible(path, offset, name) is not None:
             return None
         if not isinstance(self._resolve_global(path, name), ast.UnknownObject):
             return None
@@ -860,6 +864,12 @@ class Tree:
     def parsed(self) -> Mapping[str, Parsed]:
         """Return the files that had to be parsed so far."""
         return self._blobs
+
+    def _visible(self, path: str, offset: int, name: str) -> Declared | None:
+        """Return the local declaration that a plain `name` would mean at a byte of a file, None where there is none."""
+        parsed = self._parsed(path)
+        node = parsed.root.descendant_for_byte_range(offset, offset)
+        return parsed.scopes.visible(node, name.encode()) if node is not None else None
 
     def _node(self, path: str, span: Span) -> Node:
         """Return the outermost node that covers exactly `span`."""
@@ -884,14 +894,28 @@ def _may_declare_function(data: bytes, name: bytes) -> bool:
 
 
 def _may_declare_type(data: bytes, name: bytes) -> bool:
-    return b"type " + name in data or (b"\n\t" + name in data and b"\ntype (" in data)
+    return _has_word(data, b"type ", name) or (b"\ntype (" in data and _has_word(data, b"\n\t", name))
 
 
 def _may_declare_variable(data: bytes, name: bytes) -> bool:
-    if b"var " + name in data or b"const " + name in data:
+    if _has_word(data, b"var ", name) or _has_word(data, b"const ", name):
         return True
-    grouped = b"\n\t" + name in data and (b"\nvar (" in data or b"\nconst (" in data)
-    return grouped or (b", " + name in data and (b"\nvar " in data or b"\nconst " in data))
+    grouped = b"\nvar (" in data or b"\nconst (" in data
+    if grouped and _has_word(data, b"\n\t", name):
+        return True
+    return (grouped or b"\nvar " in data or b"\nconst " in data) and _has_word(data, b", ", name)
+
+
+def _has_word(data: bytes, before: bytes, word: bytes) -> bool:
+    """Tell whether a word stands somewhere directly behind `before`."""
+    text = before + word
+    at = data.find(text)
+    while at >= 0:
+        end = at + len(text)
+        if end == len(data) or data[end] not in _WORD_BYTES:
+            return True
+        at = data.find(text, end)
+    return False
 
 
 def _may_have_methods(data: bytes, receiver: bytes) -> bool:
@@ -946,7 +970,7 @@ def is_package_used(parsed: Parsed, local: str) -> bool:
     """Tell whether a file uses an imported package by its local name, in code and not shadowed."""
     name = local.encode()
     return any(
-        node.type == "package_identifier" or not names_in_scope(node, name)
+        node.type == "package_identifier" or not parsed.scopes.holds(node, name)
         for node in parsed.qualifiers().get(name, ())
     )
 
