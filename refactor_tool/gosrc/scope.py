@@ -71,7 +71,7 @@ class Scopes:
         return None
 
     def _in_list(self, block: Node, name: bytes, at: int) -> Declared | None:
-        """Return the latest declaration of `name` in a statement that ends before `at`, or the one that stands there."""
+        """Return the latest declaration of `name` in a statement that ends by `at`, or the one that stands there."""
         for end, found in reversed(self._named(block, _of_statements).get(name, ())):
             if end <= at or found.name.start_byte == at:
                 return found
