@@ -183,6 +183,21 @@ def test_starts_of_one_call_are_told_together() -> None:
     )
 
 
+def test_start_that_is_done_earlier_in_every_branch_is_seen() -> None:
+    early = "if x {\n\t\texecutor.Kubelet()\n\t}\n\t"
+    old = tree(RUN.format(f"{early}executor.CNI()\n\texecutor.Kubelet()"), path=AGENT)
+    (one,) = found(BY_ID["D3"], tree(RUN.format("executor.Kubelet()\n\texecutor.CNI()"), path=AGENT), old)
+    assert one.message == "executor.CNI now after executor.Kubelet; it was the other way round"
+
+
+def test_start_that_stays_in_one_branch_is_not_detached() -> None:
+    old = tree(RUN.format("executor.CNI()"), path=AGENT)
+    new = tree(
+        RUN.format("if x {\n\t\tgo func() { executor.CNI() }()\n\t} else {\n\t\texecutor.CNI()\n\t}"), path=AGENT
+    )
+    assert not found(BY_ID["D3"], new, old)
+
+
 def test_order_elsewhere_is_not_looked_at() -> None:
     old, new = (tree(RUN.format(text).replace("package agent", "package x")) for text in ("executor.CRI()\n\texecutor.CNI()", "executor.CNI()\n\texecutor.CRI()"))  # fmt: skip
     assert not found(BY_ID["D3"], new, old)

@@ -52,11 +52,8 @@ class Start:
 
 
 def starts(tree: Tree, path: str, decl: ast.FuncDecl) -> tuple[Start, ...]:
-    """Return what a function starts and waits for, itself or through what it calls, in order; each once."""
-    out: dict[str, Start] = {}
-    for start in _starts(tree, path, tree.function(path, decl), None, False, (decl.name,)):
-        out.setdefault(start.name, start)
-    return tuple(out.values())
+    """Return what a function starts and waits for, itself or through what it calls, in the order it stands there."""
+    return tuple(_starts(tree, path, tree.function(path, decl), None, False, (decl.name,)))
 
 
 def _starts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
@@ -193,21 +193,40 @@ def _order_changed(old_tree: Tree, new_tree: Tree) -> Iterator[Finding]:
 
 def _moves(site: Site, was: Sequence[Start], now: Sequence[Start]) -> Iterator[Finding]:
     """Tell of each call in an entry function whose starts are done at another time than before."""
-    order = [start.name for start in was if not start.detached]
-    detached = [start for start in now if start.detached and start.name in order]
-    for place, names in _by_place(detached):
+    together = {start.name for start in was if not start.detached}
+    still = {start.name for start in now if not start.detached}
+    detached = {start.name: start for start in now if start.name in together - still}
+    for place, names in _by_place(detached.values()):
         are = "are" if len(names) > 1 else "is"
         message = f"{_joined(names)} {are} started in a goroutine now: what follows does not wait for it"
         yield _needs_approval(site, place, message, "detached")
-    kept = [start for start in now if not start.detached and start.name in order]
+    old, new = ([start for start in starts if not start.detached] for starts in (was, now))
+    first = _reordered(_once(old), _once(new))
+    last = _reordered(_once(old[::-1])[::-1], _once(new[::-1])[::-1])
+    told: set[str] = set()
+    for place, names, order in (*first, *last):
+        if not told.issuperset(names):
+            told.update(names)
+            yield _needs_approval(site, place, f"{_joined(names)} now {order}; it was the other way round", "moved")
+
+
+def _once(found: Sequence[Start]) -> list[Start]:
+    """Return the first start of each name."""
+    return list({start.name: start for start in reversed(found)}.values())[::-1]
+
+
+def _reordered(was: Sequence[Start], now: Sequence[Start]) -> list[tuple[Span, list[str], str]]:
+    """Return the calls whose starts moved among those that both sides have: place, names, and where they are now."""
+    order = [start.name for start in was]
+    kept = [start for start in now if start.name in order]
     ranks = [order.index(start.name) for start in kept]
     stay = _longest_in_order(ranks)
+    out = []
     for place, names in _by_place([start for at, start in enumerate(kept) if at not in stay]):
         at = next(at for at, start in enumerate(kept) if start.name == names[0])
         other = next(known for known in range(len(kept)) if (known < at) != (ranks[known] < ranks[at]) and known != at)
-        comes = "after" if other < at else "before"
-        message = f"{_joined(names)} now {comes} {kept[other].name}; it was the other way round"
-        yield _needs_approval(site, place, message, "moved")
+        out.append((place, names, f"{'after' if other < at else 'before'} {kept[other].name}"))
+    return out
 
 
 def _needs_approval(site: Site, place: Span, message: str, shape: str) -> Finding:
@@ -215,7 +234,7 @@ def _needs_approval(site: Site, place: Span, message: str, shape: str) -> Findin
     return hazard("D3", site, place, message, by_hand(reason, "ask somebody who knows what waits for what"), shape)
 
 
-def _by_place(found: Sequence[Start]) -> list[tuple[Span, list[str]]]:
+def _by_place(found: Iterable[Start]) -> list[tuple[Span, list[str]]]:
     places: dict[Span, list[str]] = {}
     for start in found:
         places.setdefault(start.place, []).append(start.name)
