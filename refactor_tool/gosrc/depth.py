@@ -63,14 +63,16 @@ def told(tree: Tree) -> Iterator[None]:
 def _depth(root: Node) -> int:
     """Return how many nodes lie within each other."""
     cursor = root.walk()
-    deepest = 0
+    level = deepest = 0
     while True:
         if cursor.goto_first_child():
-            deepest = max(deepest, cursor.depth)
+            level += 1
+            deepest = max(deepest, level)
             continue
         while not cursor.goto_next_sibling():
             if not cursor.goto_parent():
                 return deepest
+            level -= 1
 
 
 def _unnested(brackets: bytes, most: int) -> tuple[int, int]:
