@@ -1,26 +1,18 @@
 """Turn argv into calls and an exit code. The only importer of typer.
 
-Everything deep is imported by the command that needs it: `--help` must not pay for a parser.
+Everything deep is imported by the command that needs it: `--help` must not pay for a parser. Plain calls of the hot
+commands do not come here (`plain`).
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from refactor_tool import __version__
-from refactor_tool.model import ExitCode, ToolError, UsageError, gravest
-
-if TYPE_CHECKING:
-    from refactor_tool.codemod import Codemod
-    from refactor_tool.model import Plan, Snapshot
-    from refactor_tool.report.text import Paint
 
 app = typer.Typer(
     add_completion=False,
@@ -29,13 +21,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-
-
-def main() -> NoReturn:
-    """Run the command line and exit with a code of the table in the README."""
-    with _boundary():
-        app()
-    raise SystemExit(ExitCode.CLEAN)
 
 
 class Format(StrEnum):
@@ -99,14 +84,9 @@ def scan(
     output: _FormatOpt = Format.text,
 ) -> None:
     """Say where every readiness site is and what would become of it."""
-    from refactor_tool import engine
-    from refactor_tool.codemods import SUITE
-    from refactor_tool.report.text import render_scan
-    from refactor_tool.world.console import Progress
+    from refactor_tool.commands.scan import Request, run
 
-    with Progress() as progress:
-        plans = [engine.scan(snapshot, SUITE, progress=progress.step) for snapshot in _snapshots(path, ref or [])]
-    _write(plans, output, lambda plan: render_scan(plan, _paint()))
+    raise typer.Exit(run(Request(path, refs=tuple(ref or ()), format=output.value)))
 
 
 @app.command(
@@ -128,31 +108,22 @@ def plan(
     force: Annotated[bool, typer.Option("--force", help="Replace what is in DIR.")] = False,
 ) -> None:
     """Make the series, one proved patch a step, ready for git am."""
-    from refactor_tool.codemods import TITLE
-    from refactor_tool.report.document import exit_code
-    from refactor_tool.report.page import page
-    from refactor_tool.report.series import mailbox, series
-    from refactor_tool.report.text import render_plan
-    from refactor_tool.world.out import write_dir
-    from refactor_tool.world.text import shell_line
+    from refactor_tool.commands.plan import Request, run
 
-    result = _plan(path, ref, only, skip, keep_going=keep_going)
-    patches = series(result, signoff=signoff, author=author, version=__version__, subject=TITLE) if result.steps else ()
-    if stdout:
-        sys.stdout.buffer.write(mailbox(patches))
-        raise typer.Exit(exit_code(result))
-    following = ""
-    if out is not None:
-        files = {patch.name: patch.data for patch in patches}
-        write_dir(out, {**files, "plan.json": _json(result), "report.html": page(result, TITLE)}, force=force)
-        where = shell_line("-C", str(path)) + " " if path is not None and ref is None else ""
-        below = result.base.label if result.base.source == "tree" else "."
-        into = shell_line(f"--directory={below}") + " " if below != "." else ""
-        following = f"git {where}am {into}{shell_line(str(out.resolve()))}/000[1-9]-*.patch" if patches else ""
-    elif patches:
-        read = [*([str(path)] if path is not None else []), *(["--ref", ref] if ref is not None else [])]
-        following = shell_line("refactor-tool", "plan", *read, "--out", "series")
-    _write([result], output, lambda one: render_plan(one, _paint(), next_command=following))
+    request = Request(
+        path,
+        ref=ref,
+        out=out,
+        stdout=stdout,
+        format=output.value,
+        only=tuple(only or ()),
+        skip=tuple(skip or ()),
+        keep_going=keep_going,
+        signoff=signoff,
+        author=author,
+        force=force,
+    )
+    raise typer.Exit(run(request))
 
 
 @app.command(epilog="Example: refactor-tool apply ~/src/k3s --branch executor-ready")
@@ -169,15 +140,16 @@ def apply(
     author: _AuthorOpt = None,
 ) -> None:
     """Put the series into the repository, as one transaction that undo takes back."""
+    from refactor_tool.commands.plan import make
+    from refactor_tool.commands.printed import paint, write
     from refactor_tool.report.series import DEFAULT_AUTHOR, message
     from refactor_tool.report.text import render_plan
     from refactor_tool.world import apply as world
     from refactor_tool.world.text import shell_line
 
-    result = _plan(path, None if worktree else "HEAD", only, skip, keep_going=keep_going)
+    result = make(path, None if worktree else "HEAD", only or (), skip or (), keep_going=keep_going)
     if not result.steps:
-        typer.echo(render_plan(result, _paint(), next_command=""), nl=False)
-        raise typer.Exit(_code([result]))
+        raise typer.Exit(write([result], "text", lambda plan: render_plan(plan, paint(), next_command="")))
     here = ["-C", str(path)] if path is not None else []
     if worktree:
         applied = world.apply_worktree(path, result)
@@ -186,7 +158,7 @@ def apply(
         messages = [message(step, signoff=signoff) for step in result.steps]
         applied = world.apply_branch(path, result, branch, messages=messages, author=author or DEFAULT_AUTHOR)
         following = shell_line("git", *here, "log", "--stat", branch)
-    typer.echo(render_plan(result, _paint(), next_command=following), nl=False)
+    typer.echo(render_plan(result, paint(), next_command=following), nl=False)
     typer.echo(applied.summary)
 
 
@@ -253,8 +225,9 @@ def check(
 def doctor(path: _DefaultPathArg = None, config: _ConfigOpt = None) -> None:
     """Show which configuration is in force and why, and what this machine lacks."""
     from refactor_tool.commands.doctor import doctor as examine
+    from refactor_tool.commands.printed import paint
 
-    text, code = examine(path, config, _paint())
+    text, code = examine(path, config, paint())
     typer.echo(text, nl=False)
     raise typer.Exit(code)
 
@@ -369,114 +342,3 @@ def verify(
         format=output.value,
     )
     raise typer.Exit(run(request))
-
-
-# --- helpers ----------------------------------------------------------------------------------------
-
-
-def _plan(
-    path: Path | None, ref: str | None, only: Sequence[str] | None, skip: Sequence[str] | None, *, keep_going: bool
-) -> Plan:
-    from refactor_tool import engine
-    from refactor_tool.codemod import check_suite
-    from refactor_tool.codemods import SUITE
-    from refactor_tool.world.console import Progress
-    from refactor_tool.world.templates import load_templates
-
-    left_out = _left_out(SUITE, only or (), skip or ())
-    sources = load_templates()
-    check_suite(SUITE, sources)
-    with Progress() as progress:
-        (snapshot,) = _snapshots(path, [ref] if ref is not None else [])
-        return engine.plan(snapshot, SUITE, sources, skip=left_out, keep_going=keep_going, progress=progress.step)
-
-
-def _left_out(suite: Sequence[Codemod], only: Sequence[str], skip: Sequence[str]) -> tuple[str, ...]:
-    """Return the codemods that --only and --skip leave out; what a wanted one needs stays."""
-    known = {codemod.id: codemod for codemod in suite}
-    for name in (*only, *skip):
-        if name not in known:
-            raise UsageError(f"there is no codemod {name!r}", f"the codemods are {', '.join(known)}")
-    wanted = set(only or known)
-    for codemod in reversed(suite):
-        if codemod.id in wanted:
-            wanted.update(codemod.requires)
-    wanted -= set(skip)
-    return tuple(codemod.id for codemod in suite if codemod.id not in wanted)
-
-
-def _snapshots(path: Path | None, refs: Sequence[str]) -> Iterator[Snapshot]:
-    from refactor_tool.world.tree import read_many, read_tree
-
-    if refs:
-        yield from read_many(path, refs)
-    else:
-        yield read_tree(path)
-
-
-def _write(plans: Sequence[Plan], output: Format, render: Callable[[Plan], str]) -> NoReturn:
-    """Print every plan in the wanted form and exit with the gravest of their codes."""
-    if output is Format.text:
-        typer.echo("\n".join(render(plan) for plan in plans), nl=False)
-    elif output is Format.jsonl:
-        import json
-
-        from refactor_tool.report.document import document
-
-        for plan in plans:
-            typer.echo(json.dumps(document(plan)))
-    else:
-        documents = [_json(plan).decode().rstrip("\n") for plan in plans]
-        typer.echo(documents[0] if len(documents) == 1 else f"[{','.join(documents)}]")
-    raise typer.Exit(_code(plans))
-
-
-def _code(plans: Sequence[Plan]) -> ExitCode:
-    from refactor_tool.report.document import exit_code
-
-    return gravest(exit_code(plan) for plan in plans)
-
-
-def _json(plan: Plan) -> bytes:
-    import json
-
-    from refactor_tool.report.document import document
-
-    return (json.dumps(document(plan), indent=1) + "\n").encode()
-
-
-def _paint() -> Paint:
-    from refactor_tool.report.text import Paint
-    from refactor_tool.world.console import colour_allowed
-
-    return Paint(colour=colour_allowed(sys.stdout))
-
-
-@contextmanager
-def _boundary() -> Iterator[None]:
-    """Turn every way to end into one clear line and the right exit code."""
-    try:
-        yield
-    except ToolError as error:
-        _complain(error.message, error.hint)
-        raise SystemExit(error.code) from None
-    except KeyboardInterrupt:
-        _complain("interrupted; nothing was written")
-        raise SystemExit(ExitCode.INTERRUPTED) from None
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader is gone; the interpreter must not complain about it
-        raise SystemExit(ExitCode.CLEAN) from None
-    except Exception:
-        import traceback
-
-        traceback.print_exc()
-        _complain(f"internal error in version {__version__}", "please report it with the text above")
-        raise SystemExit(ExitCode.INTERNAL) from None
-
-
-def _complain(message: str, hint: str = "") -> None:
-    from refactor_tool.report.text import printable
-
-    print(f"refactor-tool: {printable(message)}", file=sys.stderr)
-    if hint:
-        print(f"  {printable(hint)}", file=sys.stderr)

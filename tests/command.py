@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from refactor_tool.cli import main
+from refactor_tool.start import main
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURE = ROOT / "fixtures/k3s"

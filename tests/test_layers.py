@@ -74,7 +74,9 @@ ROOMS = {
         packages="typer libcst",
         impure="os pathlib sys",
     ),
-    "__main__": Room.of("cli"),
+    "plain": Room.of("record", impure="pathlib"),
+    "start": Room.of("root model plain cli commands report", impure="sys"),
+    "__main__": Room.of("start", impure="os sys"),
 }
 #: Modules of these rooms are siblings that never import each other; the room's `__init__` lists them.
 #: What several of them need stands in a module whose name begins with `_`.

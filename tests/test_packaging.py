@@ -66,7 +66,7 @@ def test_wheel_declares_command_version_and_grammar(archives: tuple[Path, Path])
     assert f"Version: {__version__}" in metadata
     assert "Requires-Python: >=3.11" in metadata
     assert {"Requires-Dist: tree-sitter==0.26.1", "Requires-Dist: tree-sitter-go==0.25.0"} <= set(metadata)
-    assert "refactor-tool = refactor_tool.cli:main" in _member(wheel, ".dist-info/entry_points.txt")
+    assert "refactor-tool = refactor_tool.__main__:run" in _member(wheel, ".dist-info/entry_points.txt")
 
 
 def test_sdist_builds_the_same_wheel(archives: tuple[Path, Path], tmp_path: Path) -> None:

@@ -52,6 +52,14 @@ def read_ref(path: Path | None, ref: str) -> Snapshot:
     return snapshot
 
 
+def read_trees(path: Path | None, refs: Sequence[str]) -> Iterator[Snapshot]:
+    """Yield the tree of each ref, or without one the work tree at `path`; raises as `read_tree` and `read_ref` do."""
+    if refs:
+        yield from read_many(path, refs)
+    else:
+        yield read_tree(path)
+
+
 def read_many(path: Path | None, refs: Iterable[str]) -> Iterator[Snapshot]:
     """Yield the tree of each ref, in order; raises as `read_ref` does at the first that cannot be read."""
     for _, result in read_each(path, refs):

@@ -1,0 +1,92 @@
+"""Make the series of a tree, one proved patch a step, and write it where it was asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from refactor_tool import __version__, engine
+from refactor_tool.codemod import Codemod, check_suite
+from refactor_tool.codemods import SUITE, TITLE
+from refactor_tool.commands.printed import Format, as_json, paint, write
+from refactor_tool.model import ExitCode, Plan, UsageError
+from refactor_tool.record import record
+from refactor_tool.report.document import exit_code
+from refactor_tool.report.series import mailbox, series
+from refactor_tool.report.text import render_plan
+from refactor_tool.world.console import Progress
+from refactor_tool.world.templates import load_templates
+from refactor_tool.world.text import shell_line
+from refactor_tool.world.tree import read_trees
+
+
+@record
+class Request:
+    """What the user typed; None is what the user did not say."""
+
+    path: Path | None
+    ref: str | None = None
+    out: Path | None = None
+    stdout: bool = False
+    format: Format = "text"
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    keep_going: bool = False
+    signoff: str | None = None
+    author: str | None = None
+    force: bool = False
+
+
+def run(request: Request) -> ExitCode:
+    """Plan, write the folder where one was asked for, print the rest, and return the plan's code."""
+    result = make(request.path, request.ref, request.only, request.skip, keep_going=request.keep_going)
+    patches = (
+        series(result, signoff=request.signoff, author=request.author, version=__version__, subject=TITLE)
+        if result.steps
+        else ()
+    )
+    if request.stdout:
+        sys.stdout.buffer.write(mailbox(patches))
+        sys.stdout.buffer.flush()
+        return exit_code(result)
+    following = ""
+    if request.out is not None:
+        from refactor_tool.report.page import page
+        from refactor_tool.world.out import write_dir
+
+        files = {patch.name: patch.data for patch in patches}
+        extra = {"plan.json": as_json(result), "report.html": page(result, TITLE)}
+        write_dir(request.out, files | extra, force=request.force)
+        where = shell_line("-C", str(request.path)) + " " if request.path is not None and request.ref is None else ""
+        folder = shell_line(str(request.out.resolve()))
+        following = f"git {where}am {folder}/000[1-9]-*.patch" if patches else ""
+    elif patches:
+        read = [*([str(request.path)] if request.path is not None else [])]
+        read += ["--ref", request.ref] if request.ref is not None else []
+        following = shell_line("refactor-tool", "plan", *read, "--out", "series")
+    return write([result], request.format, lambda one: render_plan(one, paint(), next_command=following))
+
+
+def make(path: Path | None, ref: str | None, only: Sequence[str], skip: Sequence[str], *, keep_going: bool) -> Plan:
+    """Return the plan for a work tree or a ref; raises as `engine.plan` does, and `UsageError` for an unknown id."""
+    left_out = _left_out(SUITE, only, skip)
+    sources = load_templates()
+    check_suite(SUITE, sources)
+    with Progress() as progress:
+        (snapshot,) = read_trees(path, [ref] if ref is not None else [])
+        return engine.plan(snapshot, SUITE, sources, skip=left_out, keep_going=keep_going, progress=progress.step)
+
+
+def _left_out(suite: Sequence[Codemod], only: Sequence[str], skip: Sequence[str]) -> tuple[str, ...]:
+    """Return the codemods that --only and --skip leave out; what a wanted one needs stays."""
+    known = {codemod.id: codemod for codemod in suite}
+    for name in (*only, *skip):
+        if name not in known:
+            raise UsageError(f"there is no codemod {name!r}", f"the codemods are {', '.join(known)}")
+    wanted = set(only or known)
+    for codemod in reversed(suite):
+        if codemod.id in wanted:
+            wanted.update(codemod.requires)
+    wanted -= set(skip)
+    return tuple(codemod.id for codemod in suite if codemod.id not in wanted)

@@ -1,0 +1,71 @@
+"""The way into the tool: the command that argv asks for, one boundary for every way to end, one exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from refactor_tool import __version__, plain
+from refactor_tool.model import ExitCode, ToolError
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with a code of the table in the README."""
+    with _boundary():
+        call = plain.read(sys.argv[1:])
+        if call is not None:
+            raise SystemExit(_run(call))
+        from refactor_tool.cli import app
+
+        app()
+    raise SystemExit(ExitCode.CLEAN)
+
+
+def _run(call: plain.Call) -> ExitCode:
+    match call.command:
+        case "scan":
+            from refactor_tool.commands import scan
+
+            return scan.run(scan.Request(call.path, **call.said))
+        case "plan":
+            from refactor_tool.commands import plan
+
+            return plan.run(plan.Request(call.path, **call.said))
+        case "check":
+            from refactor_tool.commands import check
+
+            return check.check(check.Request(call.path, **call.said))
+        case _:
+            raise ValueError(f"no command {call.command!r}")
+
+
+@contextmanager
+def _boundary() -> Iterator[None]:
+    """Turn every way to end into one clear line and the right exit code."""
+    try:
+        yield
+    except ToolError as error:
+        _complain(error.message, error.hint)
+        raise SystemExit(error.code) from None
+    except KeyboardInterrupt:
+        _complain("interrupted; nothing was written")
+        raise SystemExit(ExitCode.INTERRUPTED) from None
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader is gone; the interpreter must not complain about it
+        raise SystemExit(ExitCode.FINDINGS) from None
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        _complain(f"internal error in version {__version__}", "please report it with the text above")
+        raise SystemExit(ExitCode.INTERNAL) from None
+
+
+def _complain(message: str, hint: str = "") -> None:
+    from refactor_tool.report.text import printable
+
+    print(f"refactor-tool: {printable(message)}", file=sys.stderr)
+    if hint:
+        print(f"  {printable(hint)}", file=sys.stderr)
