@@ -222,6 +222,25 @@ def test_package_the_tree_does_not_hold_is_outside_where_a_required_module_may_h
     assert places(verifier.check(changed(use))["runs"][0]["errors"]) == []
 
 
+def test_generic_call_with_unknown_types_needs_no_newer_language(verifier: Verifier) -> None:
+    text = """package a
+
+import "outside.example/lib"
+
+type J[T lib.C] struct{}
+
+func New[T lib.C](x lib.I, i J[T], f func(T) error) {}
+
+func Make[T lib.C](x lib.I) J[T] { return J[T]{} }
+
+func on(t *lib.T) error { return nil }
+
+func f() { New(lib.V, Make[*lib.T](lib.V), on) }
+"""
+    old = {"go.mod": GO_MOD.replace("go 1.21", "go 1.19"), "a/n.go": text}
+    assert verifier.check(changed(old))["runs"][0]["errors"] == []
+
+
 def test_external_test_shares_types_with_what_it_imports(verifier: Verifier) -> None:
     tree = {
         "go.mod": GO_MOD,

@@ -186,7 +186,7 @@ func (c *checker) judge(e *types.Error) {
 	code := errorCode(e)
 	switch {
 	case code == codeWrongArgCount && c.passesUnknownCall(s, pos),
-		code == codeCannotInferTypeArgs && c.passesUnknown(s, pos),
+		(code == codeCannotInferTypeArgs || strings.HasPrefix(e.Msg, "implicitly instantiated")) && c.passesUnknown(s, pos),
 		code == codeUnusedImport && s.usesImportAt(c.node, pos),
 		code == codeUnusedVar && s.usesVariableAt(pos),
 		code == codeMissingFieldOrMethod && c.selectsFromUnknown(s, pos),

@@ -28,17 +28,17 @@ func (c *checker) passesUnknownCall(s *source, pos token.Pos) bool {
 	return found
 }
 
-// passesUnknown reports whether the call at pos has an unknown argument, from which older checkers infer nothing.
+// passesUnknown reports whether a call around pos has an unknown argument, from which the checker infers nothing
+// or that type parameters are left over.
 func (c *checker) passesUnknown(s *source, pos token.Pos) bool {
 	found := false
 	ast.Inspect(s.ast, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok && call.Pos() <= pos && pos <= call.Rparen {
-			found = false // the innermost call decides
 			for _, arg := range call.Args {
 				found = found || mentionsUnknown(c.info.Types[arg].Type)
 			}
 		}
-		return n == nil || n.Pos() <= pos && pos < n.End()
+		return !found && (n == nil || n.Pos() <= pos && pos < n.End())
 	})
 	return found
 }
