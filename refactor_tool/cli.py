@@ -271,7 +271,7 @@ def matrix(
     ] = None,
     ref: Annotated[
         list[str] | None,
-        typer.Option("--ref", metavar="REF", help="A ref or a glob; may be given again. All branches."),
+        typer.Option("--ref", metavar="REF", help="A ref or a glob; may be given again. Default: the local branches."),
     ] = None,
     output: Annotated[TableFormat, typer.Option("--format", help="How to print the table.")] = TableFormat.text,
     out: Annotated[
@@ -279,7 +279,9 @@ def matrix(
     ] = None,
     keep_going: _KeepOpt = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what is in DIR.")] = False,
-    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="Processes to use; all processors.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", help="How many processes. Default: one a processor.")
+    ] = None,
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Run on this Dask cluster (extra: cluster).")
     ] = None,
@@ -287,8 +289,7 @@ def matrix(
     """Show branches × sites of any number of repositories, and make the series of each branch."""
     from refactor_tool.commands.matrix import Request, run
 
-    repositories = tuple(paths or [Path()])
-    request = Request(repositories, tuple(ref or ()), output.value, out, force, keep_going, jobs, scheduler)
+    request = Request(tuple(paths or ()), tuple(ref or ()), output.value, out, force, keep_going, jobs, scheduler)
     raise typer.Exit(run(request))
 
 

@@ -49,6 +49,8 @@ _LANDMARKS = (
 
 #: Called with what is being done, how far it is, and of how much.
 Progress = Callable[[str, int, int], None]
+#: Bytes of source that single rewrites are worked out in.
+_FIX_BUDGET = 1 << 25
 
 
 @record
@@ -151,17 +153,21 @@ def fixes(
 ) -> tuple[tuple[Finding, tuple[FileChange, ...]], ...]:
     """Return what each rewrite of a scan would change in its tree by itself, imports settled.
 
-    One site alone need not compile without the rest of its step, or the steps before it. A rewrite that cannot be made
-    alone has no entry.
+    One site of a codemod alone need not compile without the rest of its step, or the steps before it. A rewrite that
+    cannot be made alone has no entry; nor have those beyond what can be worked out in a few seconds.
     """
     tree = Tree(found.base, cache)
     renderer = Renderer(sources)
     by_id = {codemod.id: codemod for codemod in suite}
     out = []
+    spent = 0
     for finding in found.findings:
         if isinstance(finding.verdict, Rewrite):
+            spent += len(found.base.files[finding.path].data)
+            if spent > _FIX_BUDGET:
+                break
             with suppress(ToolError):
-                out.append((finding, _apply(tree, by_id[finding.id], [finding], renderer)))
+                out.append((finding, _apply(tree, by_id.get(finding.id), [finding], renderer)))
     return tuple(out)
 
 
@@ -266,7 +272,7 @@ def _anchor_problems(tree: Tree, codemod: Codemod, findings: Iterable[Finding], 
             message = f"the site {anchor.name} is missing"
             out.append(Problem(ExitCode.NOTHING_SCANNED, message, step=codemod.id))
         elif len(here) > 1:
-            where = " and ".join(sorted(f"{found.path} {found.function}".rstrip() for found in here))
+            where = " and ".join(sorted(found.place for found in here))
             message = f"the site {anchor.name} is there {len(here)} times: {where}"
             out.append(_about(tree, ExitCode.NOTHING_SCANNED, message, here[-1]))
     return out
@@ -333,8 +339,14 @@ def _line(tree: Tree, finding: Finding) -> tuple[str, str]:
 # --- the change itself ------------------------------------------------------------------------------
 
 
-def _apply(tree: Tree, codemod: Codemod, findings: Iterable[Finding], renderer: Renderer) -> tuple[FileChange, ...]:
-    """Merge the changes of all rewrites into one change a file, imports settled."""
+def _apply(
+    tree: Tree, codemod: Codemod | None, findings: Iterable[Finding], renderer: Renderer
+) -> tuple[FileChange, ...]:
+    """Merge the changes of all rewrites into one change a file, imports settled.
+
+    Without a codemod they are a rule's, which has no templates.
+    """
+    owner, templates = (codemod.id, codemod.templates) if codemod is not None else ("a rule", ())
     spans: dict[str, list[tuple[Span, bytes]]] = {}
     created: dict[str, bytes] = {}
     needs: dict[str, set[tuple[str, str | None]]] = {}
@@ -345,12 +357,12 @@ def _apply(tree: Tree, codemod: Codemod, findings: Iterable[Finding], renderer: 
             match change:
                 case Edit(path=path, span=span, text=text):
                     crlf = tree.file(path).crlf
-                    rendered = text if isinstance(text, bytes) else renderer.render(codemod, text, crlf=crlf)
+                    rendered = text if isinstance(text, bytes) else renderer.render(owner, templates, text, crlf=crlf)
                     spans.setdefault(path, []).append((span, rendered))
                 case NewFile(path=path, text=fragment):
                     if path in tree.snapshot.files or path in created:
                         raise Conflict(f"{path} would be created and exists", "move it out of the way")
-                    created[path] = renderer.render(codemod, fragment)
+                    created[path] = renderer.render(owner, templates, fragment)
                 case NeedImport(path=path, package=package, name=name):
                     needs.setdefault(path, set()).add((package, name))
                 case _:

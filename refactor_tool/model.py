@@ -330,6 +330,11 @@ class Finding:
     severity: Severity | None = None
 
     @property
+    def place(self) -> str:
+        """Return the file and the function, for people."""
+        return f"{self.path} {self.function}".rstrip()
+
+    @property
     def is_unclassified(self) -> bool:
         """Tell whether nobody knows what this occurrence is, which fails a run."""
         return self.kind == "audit" and isinstance(self.verdict, Manual)
@@ -398,10 +403,11 @@ SiteState: TypeAlias = Literal["applied", "to do", "differs", "left", "missing"]
 
 @record
 class SiteCell:
-    """One expected site on one branch: what became of it, where it is, and why.
+    """One expected site on one branch: what became of it, where it is, and why; `anchor` "" is one that nobody expects.
 
-    `moved` is where it stood in the tree of the issue, where that is elsewhere. Of a site that differs or is missing,
-    `expected` is the shape that the tool knows and `found` the text that stands there.
+    `line` is where it begins, 1-based; `moved` is where it stood in the tree of the issue, where that is elsewhere. Of
+    a site that differs or is missing, `step` is what to do by hand, `expected` the shape that the tool knows, and
+    `found` the text that stands there, on one line.
     """
 
     codemod: str
@@ -409,23 +415,27 @@ class SiteCell:
     state: SiteState
     place: str
     why: str
+    line: int | None = None
     moved: str = ""
+    step: str = ""
     expected: str = ""
     found: str = ""
 
 
 @record
 class BranchRow:
-    """One ref: its cells in the campaign's order, its document, its series, and the code it ends with.
+    """One ref: its cells in the campaign's order, then those nobody expects, its document, and the code it ends with.
 
-    `message` says why a ref could not be looked at; then there is nothing else.
+    `files` are what an output folder of its own holds, by name; () where no series was asked for. `message` says why a
+    ref could not be looked at, and `hint` what helps; then there is nothing else.
     """
 
     repository: str
     ref: str
     code: ExitCode
     message: str = ""
+    hint: str = ""
     era: str = ""
     cells: tuple[SiteCell, ...] = ()
     document: dict[str, Any] | None = None
-    patches: tuple[tuple[str, bytes], ...] = ()
+    files: tuple[tuple[str, bytes], ...] = ()

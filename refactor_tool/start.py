@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from refactor_tool import __version__, plain
@@ -45,7 +46,10 @@ def _run(call: plain.Call) -> ExitCode:
 def _boundary() -> Iterator[None]:
     """Turn every way to end into one clear line and the right exit code."""
     try:
-        yield
+        try:
+            yield
+        finally:
+            sys.stdout.flush()  # whether it can be written must be known before the exit code is
     except ToolError as error:
         _complain(error.message, error.hint)
         raise SystemExit(error.code) from None
@@ -55,12 +59,21 @@ def _boundary() -> Iterator[None]:
     except BrokenPipeError:
         sys.stderr.close()  # the reader is gone; the interpreter must not complain about it
         raise SystemExit(ExitCode.FINDINGS) from None
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _DISK:
+            _complain(f"the output cannot be written: {error.strerror}", "make room, or write it elsewhere")
+            with suppress(OSError):
+                sys.stdout.close()  # the interpreter must not try again
+            raise SystemExit(ExitCode.ENVIRONMENT) from None
         import traceback
 
         traceback.print_exc()
         _complain(f"internal error in version {__version__}", "please report it with the text above")
         raise SystemExit(ExitCode.INTERNAL) from None
+
+
+#: What a disk says that takes no more.
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def _complain(message: str, hint: str = "") -> None:

@@ -62,8 +62,9 @@ ROOMS = {
     "verify": Room.of("record model edits gosrc rule verified"),
     "report": Room.of("record root model edits outcome verified"),
     "world": Room.of("record root model edits", packages="distributed", impure=IMPURE),
-    "drift": Room.of("record model"),
-    "matrix": Room.of("record root model gosrc codemods engine drift report world", impure="concurrent pathlib"),
+    "drift": Room.of("record model homes"),
+    "homes": Room.of("record"),
+    "matrix": Room.of("record root model gosrc codemods engine eras drift report world", impure="pathlib"),
     "commands": Room.of(
         "record root model outcome gosrc audit codemod codemods rule rules engine gate suppress baseline config report"
         " world matrix compare verified verify",

@@ -9,7 +9,7 @@ from pathlib import Path
 from refactor_tool import __version__, engine
 from refactor_tool.codemod import Codemod, check_suite
 from refactor_tool.codemods import SUITE, TITLE
-from refactor_tool.commands.printed import Format, as_json, paint, write
+from refactor_tool.commands.printed import Format, paint, write
 from refactor_tool.model import ExitCode, Plan, UsageError
 from refactor_tool.record import record
 from refactor_tool.report.document import exit_code
@@ -52,15 +52,15 @@ def run(request: Request) -> ExitCode:
         return exit_code(result)
     following = ""
     if request.out is not None:
-        from refactor_tool.report.page import page
+        from refactor_tool.report.folder import folder
         from refactor_tool.world.out import write_dir
 
-        files = {patch.name: patch.data for patch in patches}
-        extra = {"plan.json": as_json(result), "report.html": page(result, TITLE)}
-        write_dir(request.out, files | extra, force=request.force)
+        write_dir(request.out, folder(result, patches, TITLE), force=request.force)
         where = shell_line("-C", str(request.path)) + " " if request.path is not None and request.ref is None else ""
-        folder = shell_line(str(request.out.resolve()))
-        following = f"git {where}am {folder}/000[1-9]-*.patch" if patches else ""
+        below = result.base.label if result.base.source == "tree" else "."
+        into = shell_line(f"--directory={below}") + " " if below != "." else ""
+        patch_files = f"{shell_line(str(request.out.resolve()))}/000[1-9]-*.patch"
+        following = f"git {where}am {into}{patch_files}" if patches else ""
     elif patches:
         read = [*([str(request.path)] if request.path is not None else [])]
         read += ["--ref", request.ref] if request.ref is not None else []

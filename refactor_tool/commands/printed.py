@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from refactor_tool.model import ExitCode, Plan, gravest
-from refactor_tool.report.document import document, exit_code
+from refactor_tool.report.document import as_json, document, exit_code
 from refactor_tool.report.text import Paint
 from refactor_tool.world.console import colour_allowed
 
@@ -23,17 +23,10 @@ def write(plans: Sequence[Plan], form: Format, render: Callable[[Plan], str]) ->
 
         sys.stdout.write("".join(f"{json.dumps(document(plan))}\n" for plan in plans))
     else:
-        documents = [as_json(plan).decode().rstrip("\n") for plan in plans]
+        documents = [as_json(document(plan)).decode().rstrip("\n") for plan in plans]
         sys.stdout.write(f"{documents[0]}\n" if len(documents) == 1 else f"[{','.join(documents)}]\n")
     sys.stdout.flush()
     return gravest(exit_code(plan) for plan in plans)
-
-
-def as_json(plan: Plan) -> bytes:
-    """Return the document of one plan, as a file of its own."""
-    import json
-
-    return (json.dumps(document(plan), indent=1) + "\n").encode()
 
 
 def paint() -> Paint:

@@ -137,6 +137,13 @@ def document(plan: Plan) -> dict[str, Any]:
     }
 
 
+def as_json(value: Any) -> bytes:
+    """Return JSON values as a file holds them."""
+    import json
+
+    return (json.dumps(value, indent=1) + "\n").encode()
+
+
 def fingerprints(plan: Plan, names: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
     """Return a stable id per finding, in order: it holds when lines move or functions are reordered.
 

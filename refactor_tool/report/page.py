@@ -5,13 +5,12 @@ Pure. One file without scripts or links to elsewhere; text from a tree is escape
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator
 
 from refactor_tool import edits
 from refactor_tool.model import FileChange, Finding, Places, Plan, Step
 from refactor_tool.report.document import reason, tally, verdict_word
-from refactor_tool.report.text import printable
+from refactor_tool.report.markup import escaped
 
 _COLOURS = {"rewrite": "#2da44e", "manual": "#d4a72c", "leave": "#d0d7de", "unclassified": "#cf222e"}
 
@@ -20,17 +19,17 @@ def page(plan: Plan, title: str) -> bytes:
     """Return the page; the same plan gives the same bytes."""
     counts = tally(plan)
     commit = f" {plan.base.commit[:12]}" if plan.base.commit else ""
-    where = _text(plan.base.label) if plan.base.label != "." else "Work tree at"
+    where = escaped(plan.base.label) if plan.base.label != "." else "Work tree at"
     parts = [
-        f"<h1>{_text(title)}</h1>",
-        f"<p>{where}{commit}: {_text(plan.era)}. {counts.sites} sites: {counts.rewrite} to rewrite, "
+        f"<h1>{escaped(title)}</h1>",
+        f"<p>{where}{commit}: {escaped(plan.era)}. {counts.sites} sites: {counts.rewrite} to rewrite, "
         f"{counts.manual} by hand, {counts.leave} left, {counts.unclassified} unclassified.</p>",
         _squares(plan),
         _bars(plan.steps),
         *_attention(plan),
         *(part for at, step in enumerate(plan.steps, start=1) for part in _step(at, step)),
     ]
-    return _PAGE.replace("{{title}}", _text(title)).replace("{{body}}", "\n".join(parts)).encode("utf-8", "replace")
+    return _PAGE.replace("{{title}}", escaped(title)).replace("{{body}}", "\n".join(parts)).encode("utf-8", "replace")
 
 
 def _squares(plan: Plan) -> str:
@@ -41,10 +40,10 @@ def _squares(plan: Plan) -> str:
         word = "unclassified" if finding.is_unclassified else verdict_word(finding)
         place = f"{finding.path}:{places.line(finding)} {finding.function}"
         title = f"{place}\n{finding.id}: {reason(finding) or finding.message}"
-        square = f'<i style="--c:{_COLOURS.get(word, "#8250df")}" title="{_text(title)}"></i>'
+        square = f'<i style="--c:{_COLOURS.get(word, "#8250df")}" title="{escaped(title)}"></i>'
         rows.setdefault(finding.path, []).append(square)
     legend = "".join(f'<span style="--c:{colour}">{word}</span>' for word, colour in _COLOURS.items())
-    lines = "".join(f"<tr><th>{_text(path)}</th><td>{''.join(squares)}</td></tr>" for path, squares in rows.items())
+    lines = "".join(f"<tr><th>{escaped(path)}</th><td>{''.join(squares)}</td></tr>" for path, squares in rows.items())
     return f"<h2>Sites</h2><p class=legend>{legend}</p><table class=sites>{lines}</table>"
 
 
@@ -58,7 +57,7 @@ def _bars(steps: Iterable[Step]) -> str:
             f'<svg width="360" height="14"><rect width="{360 * added / most:.1f}" height="14" fill="#2da44e"/>'
             f'<rect x="{360 * added / most:.1f}" width="{360 * removed / most:.1f}" height="14" fill="#cf222e"/></svg>'
         )
-        name = f'<a href="#step{at}">{at} {_text(step.title)}</a>'
+        name = f'<a href="#step{at}">{at} {escaped(step.title)}</a>'
         rows.append(f"<tr><th>{name}</th><td>{bar}</td><td>+{added} −{removed}, {len(step.changes)} files</td></tr>")
     return f"<h2>Steps</h2><table>{''.join(rows)}</table>" if rows else ""
 
@@ -68,22 +67,22 @@ def _attention(plan: Plan) -> Iterator[str]:
     by_hand = [finding for finding in plan.findings if verdict_word(finding) == "manual"]
     if by_hand or plan.problems or plan.pending:
         yield "<h2>Needs a hand</h2><ul>"
-        yield from (f"<li>{_text(name)} is not in the series: {_text(why)}</li>" for name, why in plan.pending)
+        yield from (f"<li>{escaped(name)} is not in the series: {escaped(why)}</li>" for name, why in plan.pending)
         yield from (_by_hand(finding, places) for finding in by_hand)
         yield "</ul>"
 
 
 def _by_hand(finding: Finding, places: Places) -> str:
-    place = f"{_text(finding.path)}:{places.line(finding)}"
-    return f"<li><code>{place}</code> {_text(finding.id)}: {_text(reason(finding))}</li>"
+    place = f"{escaped(finding.path)}:{places.line(finding)}"
+    return f"<li><code>{place}</code> {escaped(finding.id)}: {escaped(reason(finding))}</li>"
 
 
 def _step(at: int, step: Step) -> Iterator[str]:
-    yield f'<h2 id="step{at}">{at}. {_text(step.title)}</h2><p class=body>{_text(step.body)}</p>'
+    yield f'<h2 id="step{at}">{at}. {escaped(step.title)}</h2><p class=body>{escaped(step.body)}</p>'
     for change in step.changes:
         added, removed = edits.size([change])
         is_open = "" if change.before is None or change.path.endswith("_test.go") else " open"
-        yield f"<details{is_open}><summary><code>{_text(change.path)}</code> +{added} −{removed}</summary><pre>"
+        yield f"<details{is_open}><summary><code>{escaped(change.path)}</code> +{added} −{removed}</summary><pre>"
         yield "".join(_hunks(change))
         yield "</pre></details>"
 
@@ -93,15 +92,11 @@ def _hunks(change: FileChange) -> Iterator[str]:
     after = change.after.data if change.after is not None else b""
     for hunk in edits.hunks(before, after):
         heading = hunk.heading.decode("utf-8", "replace")
-        yield f"<b>@@ {hunk.place.before_start + 1} → {hunk.place.after_start + 1} @@ {_text(heading)}</b>\n"
+        yield f"<b>@@ {hunk.place.before_start + 1} → {hunk.place.after_start + 1} @@ {escaped(heading)}</b>\n"
         for line in hunk.lines:
-            text = _text(line.decode("utf-8", "replace").rstrip("\r\n").replace("\t", "    "))
+            text = escaped(line.decode("utf-8", "replace").rstrip("\r\n").replace("\t", "    "))
             style = {"+": "ins", "-": "del"}.get(text[:1])
             yield f"<{style}>{text}</{style}>\n" if style else f"{text}\n"
-
-
-def _text(text: str) -> str:
-    return html.escape("\n".join(printable(line) for line in text.split("\n")))
 
 
 _PAGE = """<!doctype html>

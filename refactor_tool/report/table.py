@@ -1,64 +1,27 @@
-"""Branches × sites as text, JSON and HTML, and a comparison as text: pictures to look at before reading.
-
-Pure. HTML is one file without scripts or links; text from a tree is escaped.
-"""
+"""Branches × sites as JSON values and as text: a picture to look at before reading. Pure."""
 
 from __future__ import annotations
 
-import html
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from refactor_tool import __version__
-from refactor_tool.model import BranchRow, SiteCell, SiteState, gravest
-from refactor_tool.report.document import SCHEMA
+from refactor_tool.model import BranchRow, ExitCode, SiteCell, SiteState, gravest
 from refactor_tool.report.text import Paint, printable
+from refactor_tool.report.words import counted
 
-STATES: tuple[SiteState, ...] = ("applied", "to do", "differs", "left", "missing")
-_SIGNS: dict[SiteState, str] = {"applied": "✓", "to do": "→", "differs": "!", "left": "·", "missing": "✗"}
-_STYLES: dict[SiteState, str] = {
-    "applied": "green",
-    "to do": "cyan",
-    "differs": "yellow",
-    "left": "dim",
-    "missing": "red",
-}
-_COLOURS: dict[SiteState, str] = {
-    "applied": "#2da44e",
-    "to do": "#218bff",
-    "differs": "#d4a72c",
-    "left": "#d0d7de",
-    "missing": "#cf222e",
-}
+SCHEMA = "refactor-tool/matrix/1"
+#: What may be said of a site, from done to worst.
+STATES: tuple[SiteState, ...] = ("applied", "left", "to do", "differs", "missing")
+_SIGNS = dict(zip(STATES, "✓·→!✗", strict=True))
+_PLAIN_SIGNS = dict(zip(STATES, "+.>!x", strict=True))
+_STYLES = dict(zip(STATES, ("green", "dim", "cyan", "yellow", "red"), strict=True))
+_INDENT = "  "
 
 
-def matrix_text(rows: Sequence[BranchRow], paint: Paint) -> str:
-    """Return a line a branch, a sign a site, the sites by codemod; then what is not plain to do or done."""
-    columns = _columns(rows)
-    names = [_name(row, rows) for row in rows]
-    width = max((len(name) for name in names), default=0)
-    groups = Counter(codemod for codemod, _ in columns)
-    lines = [f"{'':<{width}}  " + " ".join(f"{codemod[: max(count, 3)]:<{count}}" for codemod, count in groups.items())]
-    for name, row in zip(names, rows, strict=True):
-        if row.message:
-            lines.append(f"{name:<{width}}  {paint(printable(row.message), 'red')}")
-            continue
-        known = {(cell.codemod, cell.anchor): cell for cell in row.cells}
-        parts = []
-        for codemod, count in groups.items():
-            signs = [_sign(known.get(column), paint) for column in columns if column[0] == codemod]
-            parts.append("".join(signs) + " " * max(0, 3 - count))
-        lines.append(f"{name:<{width}}  {' '.join(parts)}  {_summary(row)}")
-    lines += ["", "  ".join(f"{paint(_SIGNS[state], _STYLES[state])} {state}" for state in STATES) + "    no such site"]
-    drift = [line for name, row in zip(names, rows, strict=True) for line in _drift(name, row)]
-    if drift:
-        lines += ["", paint("where branches differ", "yellow"), *drift]
-    return "\n".join(lines) + "\n"
-
-
-def matrix_document(rows: Sequence[BranchRow]) -> dict[str, Any]:
-    """Return the table and every branch's document as JSON values."""
+def matrix_document(rows: Sequence[BranchRow], folders: Mapping[int, str]) -> dict[str, Any]:
+    """Return the table and every branch's document; `folders` are those of the series, by the number of the row."""
     return {
         "schema": SCHEMA,
         "tool": {"name": "refactor-tool", "version": __version__},
@@ -69,22 +32,12 @@ def matrix_document(rows: Sequence[BranchRow]) -> dict[str, Any]:
                 "era": row.era,
                 "exit_code": int(row.code),
                 "message": row.message,
-                "sites": [
-                    {
-                        "codemod": cell.codemod,
-                        "site": cell.anchor,
-                        "state": cell.state,
-                        "place": cell.place,
-                        "why": cell.why,
-                        "moved_from": cell.moved,
-                        "expected": cell.expected,
-                        "found": cell.found,
-                    }
-                    for cell in row.cells
-                ],
+                "hint": row.hint,
+                "folder": folders.get(at),
+                "sites": [_site(cell) for cell in row.cells],
                 "document": row.document,
             }
-            for row in rows
+            for at, row in enumerate(rows)
         ],
         "summary": {
             "branches": len(rows),
@@ -94,86 +47,156 @@ def matrix_document(rows: Sequence[BranchRow]) -> dict[str, Any]:
     }
 
 
-def matrix_html(rows: Sequence[BranchRow]) -> bytes:
-    """Return the table as one page: a coloured square a site, its place and reason when pointed at."""
-    columns = _columns(rows)
-    groups = Counter(codemod for codemod, _ in columns)
-    head = "".join(f'<th colspan="{count}">{html.escape(name)}</th>' for name, count in groups.items())
-    body = []
-    for row in rows:
-        known = {(cell.codemod, cell.anchor): cell for cell in row.cells}
-        label = f"<th class=ref>{_escaped(_name(row, rows))}<small>{_escaped(row.message or row.era)}</small></th>"
-        squares = "".join(_square(column, known.get(column)) for column in columns)
-        body.append(f"<tr>{label}{squares}<td>{_escaped(_summary(row))}</td></tr>")
-    legend = "".join(f'<span style="--c:{_COLOURS[state]}">{state}</span>' for state in STATES)
-    page = _PAGE.replace("{{head}}", head).replace("{{body}}", "\n".join(body)).replace("{{legend}}", legend)
-    return page.encode("utf-8", "replace")
+def matrix_text(rows: Sequence[BranchRow], paint: Paint, *, plain: bool = False, width: int = 80) -> str:
+    """Return a bar of signs a branch, the sites by codemod; then what needs a person, and the counts.
+
+    `plain` keeps to ASCII. No line of the bars is longer than `width` characters, where one codemod's sites fit.
+    """
+    groups = columns(rows)
+    signs = _PLAIN_SIGNS if plain else _SIGNS
+    bands = _bands(groups, width - len(_INDENT))
+    lines = [*_legend(groups, signs, paint), "", *(_INDENT + _numbers(groups, band) for band in bands)]
+    for name, row in zip(names(rows), rows, strict=True):
+        if row.message:
+            lines.append(f"{paint(name, 'bold')}  {paint(printable(row.message), 'red')}")
+            if row.hint:
+                lines.append(f"{_INDENT}{printable(row.hint)}")
+            continue
+        lines.append(f"{paint(name, 'bold')}  {summary(row)}  {paint(f'({row.era})', 'dim')}")
+        lines.extend(_INDENT + _bar(row, groups, band, signs, paint) for band in bands)
+    drift = [line for name, row in zip(names(rows), rows, strict=True) for line in _drift(name, row)]
+    if drift:
+        lines += ["", paint("needs a hand", "yellow"), *drift]
+    return "\n".join([*lines, "", _total(rows)]) + "\n"
 
 
-def _columns(rows: Iterable[BranchRow]) -> list[tuple[str, str]]:
-    """Return every (codemod, anchor) that any branch has, in the campaign's order."""
+def columns(rows: Iterable[BranchRow]) -> dict[str, tuple[str, ...]]:
+    """Return every site that any branch has, by codemod, in the campaign's order."""
     order: dict[str, dict[str, None]] = {}
     for row in rows:
-        for cell in row.cells:
+        for cell in expected(row):
             order.setdefault(cell.codemod, {}).setdefault(cell.anchor)
-    return [(codemod, anchor) for codemod, anchors in order.items() for anchor in anchors]
+    return {codemod: tuple(anchors) for codemod, anchors in order.items()}
 
 
-def _name(row: BranchRow, rows: Sequence[BranchRow]) -> str:
-    several = len({other.repository for other in rows}) > 1
-    return printable(f"{row.repository}:{row.ref}" if several else row.ref)
+def names(rows: Sequence[BranchRow]) -> list[str]:
+    """Return what the rows are called: the ref, after its repository where there are several."""
+    several = len({row.repository for row in rows}) > 1
+    return [printable(f"{row.repository}: {row.ref}" if several else row.ref) for row in rows]
 
 
-def _sign(cell: SiteCell | None, paint: Paint) -> str:
-    return paint(_SIGNS[cell.state], _STYLES[cell.state]) if cell is not None else " "
+def expected(row: BranchRow) -> tuple[SiteCell, ...]:
+    """Return the sites of a branch that have a place in the table."""
+    return tuple(cell for cell in row.cells if cell.anchor)
 
 
-def _summary(row: BranchRow) -> str:
+def summary(row: BranchRow) -> str:
+    """Return how many sites of a branch are in which state."""
     counts = Counter(cell.state for cell in row.cells)
     return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state] and state != "left")
 
 
+def needs_a_hand(row: BranchRow) -> tuple[SiteCell, ...]:
+    """Return the sites of a branch that the tool cannot do."""
+    return tuple(cell for cell in row.cells if cell.state in ("differs", "missing"))
+
+
+def other_problems(row: BranchRow) -> tuple[str, ...]:
+    """Return what else stands in the way of a branch's series, a line each."""
+    told = {cell.why for cell in row.cells}
+    return tuple(
+        ": ".join(part for part in (problem["step"], problem["path"], problem["message"]) if part)
+        for problem in (row.document or {}).get("problems", ())
+        if problem["code"] != ExitCode.NOTHING_SCANNED and problem["message"] not in told
+    )
+
+
+def called(cell: SiteCell) -> str:
+    """Return the name of a site: its codemod, and which of those that the codemod expects."""
+    return f"{cell.codemod}/{cell.anchor}" if cell.anchor else cell.codemod
+
+
+def place(cell: SiteCell) -> str:
+    """Return where a site is, with its line, and from where it has moved; "" for one that is missing."""
+    path, _, function = cell.place.partition(" ")
+    here = f"{path}:{cell.line} {function}".rstrip() if cell.place else ""
+    return f"{here}, moved from {cell.moved}" if cell.moved else here
+
+
+def _site(cell: SiteCell) -> dict[str, Any]:
+    return {
+        "codemod": cell.codemod,
+        "site": cell.anchor,
+        "state": cell.state,
+        "place": cell.place,
+        "line": cell.line,
+        "why": cell.why,
+        "moved_from": cell.moved,
+        "step": cell.step,
+        "expected": cell.expected,
+        "found": cell.found,
+    }
+
+
+def _legend(groups: Mapping[str, Sequence[str]], signs: Mapping[SiteState, str], paint: Paint) -> Iterator[str]:
+    yield "   ".join(f"{paint(signs[state], _STYLES[state])} {state}" for state in STATES)
+    if groups:
+        yield ""
+    yield from (f"{at:>2} {name}, {counted(len(sites), 'site')}" for at, (name, sites) in enumerate(groups.items(), 1))
+
+
+def _bands(groups: Mapping[str, Sequence[str]], width: int) -> list[tuple[str, ...]]:
+    """Part the codemods into lines that fit."""
+    bands: list[tuple[str, ...]] = []
+    used = 0
+    for name, sites in groups.items():
+        needed = max(2, len(sites))
+        if bands and used + 1 + needed <= width:
+            bands[-1] += (name,)
+            used += 1 + needed
+        else:
+            bands.append((name,))
+            used = needed
+    return bands
+
+
+def _numbers(groups: Mapping[str, Sequence[str]], band: Sequence[str]) -> str:
+    order = list(groups)
+    return " ".join(f"{order.index(name) + 1:<{max(2, len(groups[name]))}}" for name in band).rstrip()
+
+
+def _bar(
+    row: BranchRow,
+    groups: Mapping[str, Sequence[str]],
+    band: Sequence[str],
+    signs: Mapping[SiteState, str],
+    paint: Paint,
+) -> str:
+    known = {(cell.codemod, cell.anchor): cell.state for cell in row.cells}
+    parts = []
+    for name in band:
+        states = [known.get((name, anchor)) for anchor in groups[name]]
+        drawn = "".join(paint(signs[state], _STYLES[state]) if state is not None else " " for state in states)
+        parts.append(drawn + " " * (2 - len(states)))
+    return " ".join(parts).rstrip()
+
+
 def _drift(name: str, row: BranchRow) -> Iterator[str]:
-    """Yield the lines about a branch's sites that need a person."""
-    for cell in row.cells:
-        moved = f", moved from {cell.moved}" if cell.moved else ""
-        if cell.state in ("differs", "missing"):
-            place = f" at {printable(cell.place)}" if cell.place else ""
-            yield f"  {name} {cell.codemod}/{cell.anchor}: {cell.state}{place}{moved}"
-            yield f"    {printable(cell.why)}"
-            yield f"    known: {cell.expected}"
-            if cell.found:
-                yield f"    found: {printable(cell.found)}"
+    """Yield the lines about a branch's sites that need a person: what is there, what the tool knows, what to do."""
+    for cell in needs_a_hand(row):
+        yield f"{_INDENT}{name} {called(cell)}: {cell.state}{f' at {printable(place(cell))}' if cell.place else ''}"
+        yield from (
+            f"{_INDENT * 2}{word:<6} {printable(text)}"
+            for word, text in (("why", cell.why), ("known", cell.expected), ("found", cell.found), ("do", cell.step))
+            if text
+        )
+    yield from (f"{_INDENT}{name} {printable(problem)}" for problem in other_problems(row))
 
 
-def _square(column: tuple[str, str], cell: SiteCell | None) -> str:
-    if cell is None:
-        return f'<td class=none title="{html.escape(column[1])}: no such site"></td>'
-    title = f"{cell.anchor}: {cell.state}\n{cell.place}\n{cell.why}"
-    return f'<td style="--c:{_COLOURS[cell.state]}" title="{_escaped(title)}"></td>'
-
-
-def _escaped(text: str) -> str:
-    return html.escape("\n".join(printable(line) for line in text.split("\n")))
-
-
-_PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>refactor-tool: branches and sites</title>
-<style>
-body { font: 14px/1.4 system-ui, sans-serif; margin: 2em; color: #1f2328; }
-table { border-collapse: separate; border-spacing: 2px; }
-th { font-weight: 600; text-align: left; font-size: 12px; padding: 2px 6px; border-left: 2px solid #d0d7de; }
-th.ref { border: 0; font-size: 14px; } th small { display: block; font-weight: 400; color: #656d76; }
-td[style] { width: 14px; height: 22px; background: var(--c); border-radius: 3px; }
-td.none { background: repeating-linear-gradient(45deg, #fff 0 3px, #eaeef2 3px 6px); }
-td:last-child { padding-left: 8px; white-space: nowrap; color: #656d76; }
-p span::before { content: ""; display: inline-block; width: 12px; height: 12px; margin: 0 6px -1px 16px;
-  border-radius: 3px; background: var(--c); }
-</style>
-<h1>Branches and sites</h1>
-<p>{{legend}}</p>
-<table><thead><tr><th class=ref></th>{{head}}</tr></thead><tbody>
-{{body}}
-</tbody></table>
-</html>
-"""
+def _total(rows: Sequence[BranchRow]) -> str:
+    failed = sum(bool(row.message) for row in rows)
+    by_hand = sum(bool(needs_a_hand(row) or other_problems(row)) for row in rows)
+    done = sum(row.code is ExitCode.CLEAN for row in rows)
+    counts = ((done, "done"), (len(rows) - failed - by_hand - done, "to do"), (by_hand, "by hand"), (failed, "failed"))
+    told = ", ".join(f"{count} {word}" for count, word in counts if count)
+    return f"{len(rows)} {'branch' if len(rows) == 1 else 'branches'}: {told or 'nothing to look at'}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,10 +11,11 @@ from refactor_tool import __version__
 from refactor_tool.model import ExitCode
 from refactor_tool.report.text import Paint, printable
 from refactor_tool.report.words import counted
-from refactor_tool.verified import LEVELS, Checked, Fault, Gap, Origin, Ran, Status, Verification
+from refactor_tool.verified import LEVELS, Checked, Fault, Gap, Level, Origin, Ran, Status, Verification
 
 SCHEMA = "refactor-tool-verify/1"
 
+_COUNT = re.compile(r"^\d+ files in ")
 _STYLES: dict[Status, str] = {"ok": "green", "failed": "red", "not verified": "yellow"}
 
 
@@ -26,11 +28,15 @@ def render_text(result: Verification, code: ExitCode, paint: Paint) -> str:
     if result.toolchain:
         lines.append(f"  {printable(result.toolchain)}")
     lines += ["", *_table(result, paint)] if result.stages else []
-    for at, stage in enumerate(result.stages):
-        for ran in result.ran:
-            checked = ran.checked[at] if ran.checked else Checked(ran.level)
-            for fault in checked.faults:
-                lines += ["", *_fault(stage.id, ran, fault, paint)]
+    faults = [
+        line
+        for at, stage in enumerate(result.stages)
+        for ran in result.ran
+        for checked in ran.checked[at : at + 1]
+        for fault in checked.faults
+        for line in _fault(stage.id, ran, fault, paint)
+    ]
+    lines += ["", *faults] if faults else []
     gaps = list(_gaps(result, paint))
     lines += ["", *gaps] if gaps else []
     for problem in result.problems:
@@ -130,17 +136,21 @@ def _origin(origin: Origin) -> str:
 
 
 def _gaps(result: Verification, paint: Paint) -> Iterator[str]:
-    """Yield what was not looked at, each once; what leaves a stage unproven first."""
-    seen: dict[tuple[str, str, str, tuple[str, ...], bool], list[str]] = {}
+    """Yield what was not looked at; what leaves a stage unproven first, what has the same reason on one line."""
+    seen: dict[tuple[bool, str, str, tuple[str, ...], tuple[str, ...]], dict[str, None]] = {}
+    found: dict[tuple[Level, Gap], tuple[str, ...]] = {}
     for ran in result.ran:
         for stage, checked in zip(result.stages, ran.checked, strict=False):
             for gap in checked.gaps:
-                seen.setdefault((ran.level, gap.what, gap.reason, gap.configs, gap.blocks), []).append(stage.id)
-    for (level, what, reason, configs, blocks), ids in sorted(seen.items(), key=lambda item: not item[0][4]):
+                found[ran.level, gap] = (*found.get((ran.level, gap), ()), stage.id)
+    for (level, gap), ids in found.items():
+        key = (not gap.blocks, level, _COUNT.sub("", gap.reason), gap.configs, ids)
+        seen.setdefault(key, {})[gap.what] = None
+    for (spared, name, reason, configs, ids), whats in sorted(seen.items()):
         where = f" [{', '.join(configs)}]" if configs else ""
-        of = "" if len(ids) == len(result.stages) else f" in {', '.join(printable(name) for name in ids)}"
-        word = paint("not verified" if blocks else "not looked at", "yellow" if blocks else "dim")
-        yield f"{word} {level}: {printable(what)}: {printable(reason)}{where}{of}"
+        of = "" if len(ids) == len(result.stages) else f" in {', '.join(map(printable, ids))}"
+        word = paint("not looked at", "dim") if spared else paint("not verified", "yellow")
+        yield f"{word} {name}{of}: {printable(', '.join(whats))}: {printable(reason)}{where}"
 
 
 def _verdict(result: Verification, code: ExitCode, paint: Paint) -> str:

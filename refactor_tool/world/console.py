@@ -52,3 +52,12 @@ class Progress:
 
 def _is_capable(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def can_show(stream: TextIO, text: str) -> bool:
+    """Say whether the encoding of `stream` has all characters of a text."""
+    try:
+        text.encode(stream.encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

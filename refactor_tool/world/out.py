@@ -21,9 +21,10 @@ MARKER = "plan.json"
 def write_dir(out: Path, files: Mapping[str, bytes], *, force: bool) -> None:
     """Make `files` (names below `out`, POSIX) the output in the folder `out`, which is made where it is missing.
 
-    An earlier output of ours, known by its plan.json, is replaced: its patches go, whatever else lies there stays.
-    With `force` that is so for any folder, but only files of the same names are touched. Raises UsageError for another
-    folder that is not empty, EnvironmentFailure where the disk refuses.
+    An earlier output of ours, known by its plan.json, is replaced, and so are those of branches below it: patches,
+    results and pages go, whatever else lies there stays. With `force` other folders may be written to as well; of what
+    lies there only files of the same names are touched. Raises UsageError for another folder that is not empty,
+    EnvironmentFailure where the disk refuses.
     """
     _refuse_git(out)
     writes: dict[str, Write | None] = {name: Write(data) for name, data in files.items()}
@@ -37,7 +38,8 @@ def write_dir(out: Path, files: Mapping[str, bytes], *, force: bool) -> None:
         return
     if not earlier and not force:
         raise UsageError(f"{out}: not empty, and not an earlier output", "name another folder, or use --force")
-    stale = [name for name in inside if earlier and _PATCH.fullmatch(name) and name not in files]
+    with _told(out):
+        stale = [name for name in _earlier_output(out) if name not in files]
     replace_files(out, writes | dict.fromkeys(stale))
 
 
@@ -58,7 +60,16 @@ def write_file_atomic(path: Path, data: bytes) -> None:
     replace_files(target.parent, {target.name: Write(data)})
 
 
-_PATCH = re.compile(r"\d{4,}-.*\.patch", re.DOTALL)
+_OURS = re.compile(r"\d{4,}-.*\.patch|plan\.json|report\.html|matrix\.html", re.DOTALL)
+
+
+def _earlier_output(out: Path) -> Iterator[str]:
+    """Yield the names below `out` of what lies beside a plan.json of ours and is named as we do."""
+    for folder, folders, names in os.walk(out):
+        folders.sort()
+        if MARKER in names and _is_ours(Path(folder)):
+            below = Path(folder).relative_to(out)
+            yield from ((below / name).as_posix() for name in sorted(names) if _OURS.fullmatch(name))
 
 
 def _is_ours(out: Path) -> bool:
