@@ -317,13 +317,13 @@ def test_fix_leaves_with_what_the_function_returns(body: str, leave: str) -> Non
         pytest.param(
             "L01",
             "func f(ctx context.Context, ready chan struct{}) T {\n\t<-ready\n\treturn g()\n}",
-            "would have to return is not known",
+            "must return is not known",
             id="result",
         ),
         pytest.param(
             "L01",
             "func f(ctx context.Context, ready chan struct{}) (T, error) {\n\t<-ready\n\treturn g()\n}",
-            "would have to return is not known",
+            "must return is not known",
             id="one of two results",
         ),
         pytest.param(

@@ -95,7 +95,7 @@ def test_rule_finds_the_marked_lines_only(rule: str, body: str) -> None:
         pytest.param("L09", f"func f(ready chan struct{{}}) {{\n\tdefer close(ready)\n\t{WAIT}\n}}", "leaving would close ready", id="L09: would become L02"),
         pytest.param("L09", f"func f() {{\n\t{WAIT}\n}}", "can return no error", id="L09: nobody to tell"),
         pytest.param("L12", f"func f() T {{\n\tif err := {WAIT}; err != nil {{\n\t\tlogrus.Error(err)\n\t}}\n\treturn t\n}}", "what the function must return", id="L12: result"),
-        pytest.param("L12", f"func f() {{\n\tif err := {WAIT}; err != nil {{ logrus.Error(err) }}\n\trun()\n}}", "what the function must return", id="L12: on one line"),
+        pytest.param("L12", f"func f() {{\n\tif err := {WAIT}; err != nil {{ logrus.Error(err) }}\n\trun()\n}}", "the branch stands on one line", id="L12: on one line"),
         pytest.param("L17", "func f(ctx context.Context) {\n\tfor now := range t.C {\n\t\tg(now)\n\t}\n}", "the tick itself is used", id="L17: tick"),
         pytest.param("L17", "func f(ctx context.Context) {\n\tfor range t.C {\n\t}\n}", "the tick itself is used", id="L17: empty"),
         pytest.param("L17", "func f(ctx context.Context, ready chan struct{}) {\n\tdefer close(ready)\n\tfor range t.C {\n\t\tg()\n\t}\n}", "leaving would close ready", id="L17: would become L02"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from refactor_tool.gosrc import ast
@@ -10,6 +11,8 @@ from refactor_tool.gosrc.walk import Function, Node, trail
 from refactor_tool.model import Finding, Manual, Rewrite, Severity, Span
 from refactor_tool.record import record
 
+_CROWD = 50
+
 
 @record
 class Site:
@@ -17,7 +20,8 @@ class Site:
 
     `decl` has its body, with the statements that hold `span` and the other places found in it; the rest of them are
     `OtherStmt`. `function` is the innermost function around the place, a literal or `decl` itself, `outer` leads from
-    `decl` down to it, and `inside` from its body to the innermost node around the place.
+    `decl` down to it, and `inside` from its body to the innermost node around the place. In a `crowded` function there
+    are so many places that it is cheaper to convert all of it once than a part for each.
     """
 
     path: str
@@ -26,20 +30,27 @@ class Site:
     function: Function
     outer: tuple[Node, ...]
     inside: tuple[Node, ...]
+    crowded: bool = False
 
     def nearest(self, *kinds: type[Node]) -> Node | None:
         """Return the innermost node of some kinds around the place, within its function."""
         return next((node for node in reversed(self.inside) if isinstance(node, kinds)), None)
 
 
-def site_at(path: str, decl: ast.FuncDecl, span: Span) -> Site | None:
+def site_at(path: str, decl: ast.FuncDecl, span: Span, *, crowded: bool = False) -> Site | None:
     """Return the site of a span; None where no function's body holds it."""
     nodes = trail(decl, span)
     for at in range(len(nodes) - 1, -1, -1):
         node = nodes[at]
         if isinstance(node, ast.FuncDecl | ast.FuncLit) and node.body is not None and node.body.span.contains(span):
-            return Site(path, decl, span, node, nodes[: at + 1], nodes[at + 1 :])
+            return Site(path, decl, span, node, nodes[: at + 1], nodes[at + 1 :], crowded)
     return None
+
+
+def again(tree: Tree, site: Site, wanted: Sequence[int], span: Span) -> Site | None:
+    """Return the site of a span in the same function, with the statements that hold a `wanted` offset converted too."""
+    decl = tree.function(site.path, site.decl, None if site.crowded else wanted)
+    return site_at(site.path, decl, span, crowded=site.crowded)
 
 
 def sites(
@@ -56,9 +67,10 @@ def sites(
     agrees to, which gets the file's bytes and the offset.
     """
     for path, decl, places in functions_with(tree, *needles, in_file=in_file, in_body=in_body, keep=keep, paths=paths):
-        pruned = tree.function(path, decl, [start for start, _ in places])
+        crowded = len(places) > _CROWD
+        pruned = tree.function(path, decl, None if crowded else [start for start, _ in places])
         for start, end in places:
-            found = site_at(path, pruned, Span(start, end))
+            found = site_at(path, pruned, Span(start, end), crowded=crowded)
             if found is not None:
                 yield found
 
@@ -76,20 +88,19 @@ def functions_with(
         data = tree.data(path)
         if not all(not words or any(word in data for word in words) for words in (in_file, in_body)):
             continue
-        end = 0
         places = [place for place in _places(data, needles) if keep is None or keep(data, place[0])]
-        for at, (start, _) in enumerate(places):
-            if start < end:
-                continue
-            decl = tree.function_at(path, start)
+        at = 0
+        while at < len(places):
+            decl = tree.function_at(path, places[at][0])
             if decl is None or decl.body_span is None:
+                at += 1
                 continue
-            end = decl.body_span.end
-            body = data[decl.body_span.start : end]
-            if not in_body or any(word in body for word in in_body):
-                inside = [place for place in places[at:] if decl.body_span.start <= place[0] < end]
-                if inside:
-                    yield path, decl, inside
+            body = decl.body_span
+            past = bisect_left(places, (body.end,), at + 1)
+            inside = [place for place in places[at:past] if place[0] >= body.start]
+            if inside and (not in_body or any(word in data[body.start : body.end] for word in in_body)):
+                yield path, decl, inside
+            at = past
 
 
 def sources(tree: Tree, *needles: bytes) -> Iterator[str]:

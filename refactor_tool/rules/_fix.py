@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree, TypeRef
 from refactor_tool.gosrc.walk import Function, trail
 from refactor_tool.gosrc.walk import statement as innermost_statement
-from refactor_tool.model import Edit, Span
-from refactor_tool.rules._code import Site
+from refactor_tool.model import Edit, Manual, Span
+from refactor_tool.rules._code import Site, by_hand
+from refactor_tool.rules._ready import deferred_close
 
 CONTEXT = ast.PackageObject("context", "Context")
 
@@ -25,9 +28,18 @@ def context_at(tree: Tree, site: Site) -> str | None:
         for param in function.params:
             if tree.named_type(TypeRef(param.type, site.path)) == CONTEXT:
                 for ident in param.names:
-                    if ident.name != "_" and _is_context(tree, site, ident.name):
+                    if ident.name != "_" and _still_means(tree, site, ident):
                         return ident.name
     return "ctx" if _is_context(tree, site, "ctx") or _is_derived(tree, site, "ctx") else None
+
+
+def _still_means(tree: Tree, site: Site, param: ast.Ident) -> bool:
+    """Tell whether a context parameter's name is one at a place: nothing there, or a context, hides it."""
+    name = param.name.encode()
+    hides = re.compile(rb"\b%s\b[\w, ]* :?= |\bvar [\w, ]*\b%s\b" % (name, name))
+    if not hides.search(tree.data(site.path), param.span.end, site.span.start):
+        return True
+    return _is_context(tree, site, param.name)
 
 
 def _is_context(tree: Tree, site: Site, name: str) -> bool:
@@ -46,6 +58,22 @@ def _is_derived(tree: Tree, site: Site, name: str) -> bool:
             return isinstance(maker, ast.PackageObject) and maker.package == CONTEXT.package
         case _:
             return False
+
+
+def way_out(tree: Tree, site: Site, err: str, wanted: str) -> str | Manual:
+    """Return the statement that leaves the site's function with the error `err`, where it is sure to do no harm.
+
+    `wanted` tells a person what to do otherwise.
+    """
+    if site.crowded:
+        return by_hand("the function is too long for all its exits to be looked at", wanted)
+    statement = leave(site.function, err)
+    if statement is None:
+        return by_hand("what the function must return is not known", wanted)
+    close = deferred_close(tree, site)
+    if close is not None:
+        return by_hand(f"leaving would close {close}, as if it were ready", f"close {close} on success only; {wanted}")
+    return statement
 
 
 def leave(function: Function, err: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import cast, get_args
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
@@ -13,6 +14,8 @@ from refactor_tool.rules._code import Site
 
 #: A call statement that ends the process or the goroutine, whatever the logger is called.
 _ENDS = re.compile(r"(?:[\w.]+\([^()]*\)\.)?(?:\w+\.)*(?:Fatal\w*|Exit|panic|Goexit)\(")
+#: What may stand in a list of statements, and the clauses that have such a list.
+_HOLDS = (*get_args(ast.Stmt), ast.Case)
 _LEAVING_KINDS = frozenset(
     {"return_statement", "continue_statement", "break_statement", "goto_statement", "fallthrough_statement"}
 )
@@ -54,11 +57,22 @@ def _breaks(case: ast.Case) -> bool:
 
 
 def own(node: Node) -> Iterator[Node]:
-    """Yield what stands below a node, function literals left out: they run at another time."""
-    for child in children(node):
-        if not isinstance(child, ast.FuncLit):
-            yield child
-            yield from own(child)
+    """Yield what stands below a node in order, function literals left out: they run at another time."""
+    waiting = [child for child in reversed(children(node)) if not isinstance(child, ast.FuncLit)]
+    while waiting:
+        here = waiting.pop()
+        yield here
+        waiting.extend(child for child in reversed(children(here)) if not isinstance(child, ast.FuncLit))
+
+
+def statements(node: Node) -> Iterator[ast.Stmt]:
+    """Yield the statements below a node in order, those of function literals left out."""
+    waiting: list[Node] = [node]
+    while waiting:
+        here = waiting.pop()
+        if here is not node and not isinstance(here, ast.Case):
+            yield cast("ast.Stmt", here)
+        waiting.extend(child for child in reversed(children(here)) if isinstance(child, _HOLDS))
 
 
 def following(site: Site, stmt: Node) -> tuple[ast.Stmt, ...]:
@@ -125,7 +139,7 @@ def deferred_calls(function: Function) -> Iterator[ast.Call]:
     """Yield the calls that a function defers, those in a deferred literal's body included."""
     if function.body is None:
         return
-    for node in own(function.body):
+    for node in statements(function.body):
         if isinstance(node, ast.Defer) and isinstance(node.call, ast.Call):
             if isinstance(node.call.fun, ast.FuncLit):
                 yield from (inner for inner in walk(node.call.fun.body) if isinstance(inner, ast.Call))

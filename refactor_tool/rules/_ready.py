@@ -166,9 +166,12 @@ def closed(call: ast.Expr) -> ast.Expr | None:
 
 
 def deferred_close(tree: Tree, site: Site) -> str | None:
-    """Return the readiness channel that the site's function closes however it ends, None where there is none."""
+    """Return the readiness channel that the site's function closes however it ends, None where there is none.
+
+    Crowded functions are not looked through: the time for that would grow with the square of their length.
+    """
     body = site.function.body
-    if body is None or not _DEFERS_CLOSE.search(tree.data(site.path), body.span.start, body.span.end):
+    if site.crowded or body is None or not _DEFERS_CLOSE.search(tree.data(site.path), body.span.start, body.span.end):
         return None
     full = site_at(site.path, tree.function(site.path, site.decl), site.span)
     for call in deferred_calls(full.function) if full is not None else ():

@@ -7,7 +7,7 @@ from refactor_tool.gosrc.tree import Tree
 from refactor_tool.model import Manual, Rewrite
 from refactor_tool.rules import _fix
 from refactor_tool.rules._code import by_hand
-from refactor_tool.rules._ready import BareReceive, deferred_close
+from refactor_tool.rules._ready import BareReceive
 
 
 def select_with_context(tree: Tree, found: BareReceive) -> Rewrite | Manual:
@@ -20,12 +20,9 @@ def select_with_context(tree: Tree, found: BareReceive) -> Rewrite | Manual:
     ctx = _fix.context_at(tree, site)
     if ctx is None:
         return by_hand("no context is at hand", f"pass one in; {wanted}")
-    leave = _fix.leave(site.function, f"{ctx}.Err()")
-    if leave is None:
-        return by_hand("what the function would have to return is not known", wanted)
-    close = deferred_close(tree, site)
-    if close is not None:
-        return by_hand(f"leaving would close {close}, as if it were ready", f"close {close} on success only; {wanted}")
+    leave = _fix.way_out(tree, site, f"{ctx}.Err()", wanted)
+    if isinstance(leave, Manual):
+        return leave
     lines = ("select {", f"case <-{ctx}.Done():", f"\t{leave}", f"case <-{channel}:", "}")
     return Rewrite((_fix.statement(tree, site.path, parent.span, *lines),))
 

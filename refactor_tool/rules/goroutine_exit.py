@@ -11,7 +11,7 @@ from refactor_tool.model import Finding, Manual, NeedImport, Rewrite, Span
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules import _fix
 from refactor_tool.rules._code import Site, by_hand, hazard, is_test, sites, sources
-from refactor_tool.rules._ready import deferred_close, name_of
+from refactor_tool.rules._ready import name_of
 
 _GO = b"\tgo "
 _EXITS = (b"Fatal", b".Exit", b"panic(")
@@ -125,9 +125,9 @@ def _fixed(tree: Tree, site: Site, call: ast.Call) -> Rewrite | Manual:
     package = f"{tree.module}/{_SIGNALS}"
     if not tree.functions(package, "RequestShutdown"):
         return by_hand("the tree has no way to request a shutdown", "hand the error to who started the goroutine")
-    close = deferred_close(tree, site)
-    if close is not None:
-        return by_hand(f"leaving would close {close}", f"close {close} on success only; {wanted}")
+    leave = _fix.way_out(tree, site, "", wanted)
+    if isinstance(leave, Manual):
+        return leave
     signals = tree.qualify(site.path, package, "signals", site.span.start)
     fmt = tree.qualify(site.path, "fmt", "fmt", site.span.start)
     args = tree.text(site.path, call.args_span)
@@ -138,7 +138,7 @@ def _fixed(tree: Tree, site: Site, call: ast.Call) -> Rewrite | Manual:
     lines = [f"{signals.prefix}RequestShutdown({fmt.prefix}Errorf({args}))"]
     body = site.function.body
     if body is None or stmt is not body.stmts[-1]:
-        lines.append("return")
+        lines.append(leave)
     needs = tuple(NeedImport(site.path, *found.need) for found in (signals, fmt) if found.need is not None)
     return Rewrite((_fix.statement(tree, site.path, stmt.span, *lines), *needs))
 

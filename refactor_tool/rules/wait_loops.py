@@ -11,8 +11,8 @@ from refactor_tool.gosrc.walk import walk
 from refactor_tool.model import Edit, Finding, Manual, Rewrite, Span
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules import _fix
-from refactor_tool.rules._code import Site, by_hand, hazard, site_at, sites
-from refactor_tool.rules._ready import WAIT_PACKAGE, deferred_close, name_of
+from refactor_tool.rules._code import Site, again, by_hand, hazard, sites
+from refactor_tool.rules._ready import WAIT_PACKAGE, name_of
 
 _CONTEXT = b"context.Context"
 _HEEDS_CONTEXT = re.compile(rb"\.Done\(\)|\.Err\(\)|context\.(?:Canceled|Cause)")
@@ -31,8 +31,7 @@ def _find_lost_reason(tree: Tree) -> Iterator[Finding]:
         err = _error_of(test) if isinstance(test, ast.If) else None
         if not isinstance(test, ast.If) or err is None or not _waits_on(tree, site):
             continue
-        full = tree.function(site.path, site.decl, range(test.span.start, test.then.span.end))
-        there = site_at(site.path, full, site.span)
+        there = again(tree, site, range(test.span.start, test.then.span.end), site.span)
         branch = there.nearest(ast.If) if there is not None else None
         if isinstance(branch, ast.If) and branch.else_ is None and _drops(branch.then, err):
             message = f"the reason to wait on is lost: nobody is told what {err} was"
@@ -103,8 +102,7 @@ def _find_busy(tree: Tree) -> Iterator[Finding]:
         loop = site.nearest(ast.For)
         if not isinstance(loop, ast.For):
             continue
-        full = tree.function(site.path, site.decl, range(loop.span.start, loop.span.end))
-        there = site_at(site.path, full, site.span)
+        there = again(tree, site, range(loop.span.start, loop.span.end), site.span)
         whole = there.nearest(ast.For) if there is not None else None
         if isinstance(whole, ast.For):
             what = _asked(tree, site.path, whole)
@@ -234,12 +232,7 @@ def _selecting(tree: Tree, site: Site, loop: ast.For, ctx: str | None) -> Rewrit
 def _left(tree: Tree, site: Site, ctx: str | None, wanted: str) -> str | Manual:
     if ctx is None:
         return by_hand("the context is thrown away", f"give the parameter a name; {wanted}")
-    leave = _fix.leave(site.function, f"{ctx}.Err()")
-    close = deferred_close(tree, site)
-    if leave is None or close is not None:
-        why = f"leaving would close {close}" if close is not None else "what the function must return is not known"
-        return by_hand(why, wanted)
-    return leave
+    return _fix.way_out(tree, site, f"{ctx}.Err()", wanted)
 
 
 def _args(tree: Tree, site: Site, call: ast.Call) -> str:

@@ -12,8 +12,8 @@ from refactor_tool.model import Edit, Finding, Manual, Rewrite, Severity, Span
 from refactor_tool.record import record
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules import _fix
-from refactor_tool.rules._code import Site, by_hand, hazard, site_at, sites
-from refactor_tool.rules._flow import after, before, following, leaves, own
+from refactor_tool.rules._code import Site, again, by_hand, hazard, site_at, sites
+from refactor_tool.rules._flow import after, before, following, leaves, statements
 from refactor_tool.rules._ready import (
     CACHE_PACKAGE,
     START_METHODS,
@@ -43,6 +43,8 @@ _UNBOUNDED = frozenset(
     "PollUntilContextCancel PollUntilWithContext PollUntil PollImmediateUntil PollImmediateUntilWithContext"
     " PollInfinite PollInfiniteWithContext PollImmediateInfinite PollImmediateInfiniteWithContext".split()
 )
+#: How many bytes before its test an error may be set: a longer call than any in a start function.
+_FAR = 20_000
 #: Words of a log that say that going on may be meant.
 _MILD = ("Trace", "Debug", "Info", "Warn", "Print")
 _LOGRUS = "github.com/sirupsen/logrus"
@@ -77,15 +79,15 @@ def _waited(tree: Tree, site: Site, err: str) -> ast.Call | None:
     made = guard.init.span.start if guard.init is not None else _last_set(tree, site, err)
     if made is None:
         return None
-    again = site_at(site.path, tree.function(site.path, site.decl, [made, site.span.start]), site.span)
-    guard = _guard(again, err) if again is not None else None
-    call = _origin(again, guard, err) if again is not None and guard is not None else None
+    wider = again(tree, site, [made, site.span.start], site.span)
+    guard = _guard(wider, err) if wider is not None else None
+    call = _origin(wider, guard, err) if wider is not None and guard is not None else None
     return call if call is not None and is_wait(tree, site.path, call) else None
 
 
 def _last_set(tree: Tree, site: Site, err: str) -> int | None:
     """Return where a call last sets an error before a place, as far as the text tells."""
-    start = site.decl.span.start
+    start = max(site.decl.span.start, site.span.start - _FAR)
     made = re.compile(rb"\b" + err.encode() + rb" :?= [\w.]+\(")
     found = list(made.finditer(tree.data(site.path), start, site.span.start))
     return found[-1].start() if found else None
@@ -160,11 +162,9 @@ def _speaks_of(expr: ast.Expr, err: str) -> bool:
 
 def _fixed_test(tree: Tree, site: Site, guard: ast.If, cond: Span, err: str) -> Rewrite | Manual:
     wanted = "leave the function with the error where the wait ended with the context"
-    leave = _fix.leave(site.function, err)
-    close = deferred_close(tree, site)
-    if leave is None or close is not None:
-        why = f"leaving would close {close}" if close is not None else "what the function must return is not known"
-        return by_hand(why, wanted)
+    leave = _fix.way_out(tree, site, err, wanted)
+    if isinstance(leave, Manual):
+        return leave
     if guard.cond.span != cond:
         return by_hand("the error is tested in two steps", wanted)
     if len(guard.then.stmts) == 1 and isinstance(guard.then.stmts[0], ast.Return):
@@ -255,8 +255,9 @@ def _can_give_up(tree: Tree, site: Site, args: tuple[ast.Expr, ...]) -> bool:
     if not args or not isinstance(args[-1], ast.FuncLit):
         return True
     body = args[-1].body.span
-    inside = site_at(site.path, tree.function(site.path, site.decl, range(body.start, body.end)), body)
-    returns = (node for node in own(inside.function) if isinstance(node, ast.Return)) if inside is not None else ()
+    inside = again(tree, site, range(body.start, body.end), body)
+    body_stmts = statements(inside.function.body) if inside is not None and inside.function.body is not None else ()
+    returns = (node for node in body_stmts if isinstance(node, ast.Return))
     return any(
         node.values and not (isinstance(node.values[-1], ast.Ident) and node.values[-1].name == "nil")
         for node in returns
@@ -269,11 +270,9 @@ def _checked(tree: Tree, site: Site, dropped: Dropped, *, is_last: bool) -> Rewr
         return by_hand(
             "the result of a call in a go statement cannot be used", f"call it in a function literal: {wanted}"
         )
-    leave = _fix.leave(site.function, "err")
-    close = deferred_close(tree, site)
-    if leave is None or close is not None:
-        why = f"leaving would close {close}" if close is not None else "what the function must return is not known"
-        return by_hand(why, wanted)
+    leave = _fix.way_out(tree, site, "err", wanted)
+    if isinstance(leave, Manual):
+        return leave
     lines = [] if is_last and leave == "return" else [leave]
     if leave == "return":
         logrus = tree.qualify(site.path, _LOGRUS, "logrus", site.span.start)
@@ -333,14 +332,13 @@ def _with_test(tree: Tree, site: Site, call: ast.Call) -> Site | None:
                 pass
     if span is None:
         return None
-    decl = tree.function(site.path, site.decl, range(call.span.start, span.end))
-    found = site_at(site.path, decl, Span(span.start, span.start))
+    found = again(tree, site, range(call.span.start, span.end), Span(span.start, span.start))
     test = found.nearest(ast.If) if found is not None else None
     if not isinstance(test, ast.If) or not any(
         isinstance(node, ast.Binary) and node.op == "!=" for node in walk(test.cond)
     ):
         return None
-    return site_at(site.path, decl, test.cond.span)
+    return again(tree, site, range(call.span.start, span.end), test.cond.span)
 
 
 def _only_reports(tree: Tree, site: Site, test: ast.If) -> bool:
@@ -363,16 +361,14 @@ def _may_be_meant(test: ast.If) -> bool:
 
 def _left(tree: Tree, site: Site, test: ast.If, channel: str | None) -> Rewrite | Manual:
     wanted = "leave the function after the report"
-    if channel is not None:
-        return by_hand(f"leaving would close {channel} all the same", f"close {channel} on success only, and {wanted}")
-    if _may_be_meant(test):
+    if channel is None and _may_be_meant(test):
         return by_hand("whether it is meant to go on cannot be told", f"{wanted}, or say in a comment why it goes on")
     err = next((name for node in walk(test.cond) if (name := _tested(node)) is not None), "err")
-    leave = _fix.leave(site.function, err)
-    edit = _fix.append(tree, site.path, test.then, leave) if leave is not None else None
-    if edit is None:
-        return by_hand("what the function must return is not known", wanted)
-    return Rewrite((edit,))
+    leave = _fix.way_out(tree, site, err, wanted)
+    if isinstance(leave, Manual):
+        return leave
+    edit = _fix.append(tree, site.path, test.then, leave)
+    return Rewrite((edit,)) if edit is not None else by_hand("the branch stands on one line", wanted)
 
 
 def _tested(node: object) -> str | None:
