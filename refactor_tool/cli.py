@@ -198,6 +198,12 @@ def check(
         bool, typer.Option("--write-baseline", help="Write that file anew: accept what is there now.")
     ] = False,
     config: _ConfigOpt = None,
+    rules: Annotated[
+        str | None,
+        typer.Option(
+            "--rules", metavar="WHICH", help="Hazard rules: all, none or ID,ID; all with --base or --baseline."
+        ),
+    ] = None,
     today: Annotated[
         str | None, typer.Option("--today", metavar="YYYY-MM-DD", help="The day that suppressions expire by.")
     ] = None,
@@ -216,6 +222,7 @@ def check(
         baseline=str(baseline) if baseline is not None else None,
         write_baseline=write_baseline,
         config=config,
+        rules=rules,
         today=today,
     )
     raise typer.Exit(run(request))

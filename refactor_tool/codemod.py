@@ -127,14 +127,17 @@ class Renderer:
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._environment = _environment(sources)
 
-    def render(self, codemod: Codemod, fragment: Fragment, *, crlf: bool = False) -> bytes:
-        """Return the text of a codemod's fragment as `Fragment` says, in the file's line ends."""
-        template = next((known for known in codemod.templates if known.name == fragment.template), None)
+    def render(self, owner: str, templates: Iterable[Template], fragment: Fragment, *, crlf: bool = False) -> bytes:
+        """Return the text of a fragment as `Fragment` says, in the file's line ends.
+
+        `templates` are those that its `owner`, a codemod's id, declares.
+        """
+        template = next((known for known in templates if known.name == fragment.template), None)
         if template is None:
-            raise CodemodError(f"{codemod.id} does not declare the template {fragment.template!r}")
+            raise CodemodError(f"{owner} does not declare the template {fragment.template!r}")
         given = dict(fragment.params)
         if set(given) != set(template.params):
-            raise CodemodError(f"{codemod.id}: {fragment.template} takes {template.params}, not {tuple(given)}")
+            raise CodemodError(f"{owner}: {fragment.template} takes {template.params}, not {tuple(given)}")
         text = self._environment.get_template(template.name).render(given)
         lines = [
             fragment.indent + line if line and (at or fragment.lines) else line

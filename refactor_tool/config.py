@@ -32,20 +32,30 @@ class ConfigFile:
 class Config:
     """What is in force. `baseline` is relative to the top of the repository unless a flag named it.
 
-    `origins` says for every key where its value came from.
+    `rules` are the ids of the hazard rules to run, None for those that fit: all of them where there is something to
+    compare with, none where every old hazard would fail. `origins` says for every key where its value came from.
     """
 
     fail_on: FailOn
     base: str
     baseline: str
     formats: tuple[str, ...]
+    rules: tuple[str, ...] | None
     origins: Mapping[str, str]
 
 
-def parse(name: str, folder: str, data: bytes, formats: Sequence[str]) -> ConfigFile | None:
+@record
+class Known:
+    """The names that a value may be: of formats and of hazard rules."""
+
+    formats: tuple[str, ...]
+    rules: tuple[str, ...]
+
+
+def parse(name: str, folder: str, data: bytes, known: Known) -> ConfigFile | None:
     """Return what a file says; None for a pyproject.toml that says nothing of this tool.
 
-    `formats` are the known ones. Raises `UsageError` naming file and key for what is not understood.
+    Raises `UsageError` naming file and key for what is not understood.
     """
     import tomllib
 
@@ -68,19 +78,21 @@ def parse(name: str, folder: str, data: bytes, formats: Sequence[str]) -> Config
         values = tool["refactor-tool"]
         if not isinstance(values, dict):
             raise UsageError(f"{shown}: tool.refactor-tool is not a table", "write [tool.refactor-tool]")
-    return ConfigFile(shown, folder, {key: _value(shown, key, value, formats) for key, value in values.items()})
+    return ConfigFile(shown, folder, {key: _value(shown, key, value, known) for key, value in values.items()})
 
 
 def merge(flags: Mapping[str, Any], file: ConfigFile | None) -> Config:
     """Return what is in force; `flags` hold only what the user gave, by the keys of the file."""
-    defaults: dict[str, Any] = {"fail-on": "error", "base": "", "baseline": "", "format": ["text"]}
+    defaults: dict[str, Any] = {"fail-on": "error", "base": "", "baseline": "", "format": ["text"], "rules": None}
     said = dict(file.values) if file is not None else {}
     if file is not None and "baseline" in said:
         said["baseline"] = file.folder + said["baseline"]
     name = file.name if file is not None else ""
     values = {**defaults, **said, **flags}
     origins = {key: f"--{key}" if key in flags else name if key in said else DEFAULT for key in defaults}
-    return Config(values["fail-on"], values["base"], values["baseline"], tuple(values["format"]), origins)
+    return Config(
+        values["fail-on"], values["base"], values["baseline"], tuple(values["format"]), values["rules"], origins
+    )
 
 
 def fail_on(text: str, where: str) -> FailOn:
@@ -113,7 +125,18 @@ def day(text: str, where: str) -> str:
     raise UsageError(f"{where}: {text!r} is no day", "write it as YYYY-MM-DD")
 
 
-def _value(name: str, key: str, value: Any, formats: Sequence[str]) -> Any:
+def rule_ids(text: str, where: str, rules: Sequence[str]) -> tuple[str, ...]:
+    """Return the rules that `text` names: `all`, `none` or ids with commas between them."""
+    if text in ("all", "none"):
+        return tuple(rules) if text == "all" else ()
+    asked = [word.strip() for word in text.split(",")]
+    for word in asked:
+        if word not in rules:
+            raise UsageError(f"{where}: there is no rule {word!r}{_near(word, rules)}", f"rules: {', '.join(rules)}")
+    return tuple(rule for rule in rules if rule in asked)
+
+
+def _value(name: str, key: str, value: Any, known: Known) -> Any:
     where = f"{name}: {key}"
     match key:
         case "fail-on":
@@ -135,14 +158,16 @@ def _value(name: str, key: str, value: Any, formats: Sequence[str]) -> Any:
         case "format":
             names = [value] if isinstance(value, str) else value
             if not isinstance(names, list) or not names or not all(isinstance(each, str) for each in names):
-                raise UsageError(f"{where}: not a format or a list of formats", f"formats: {', '.join(formats)}")
+                raise UsageError(f"{where}: not a format or a list of formats", f"formats: {', '.join(known.formats)}")
             for each in names:
                 if "=" in each:
                     raise UsageError(f"{where}: {each!r} names a file to write", f"give it as a flag: --format {each}")
-                format_name(each, where, formats)
+                format_name(each, where, known.formats)
             return names
+        case "rules":
+            return rule_ids(_text(where, value), where, known.rules)
         case _:
-            keys = ("fail-on", "base", "baseline", "format")
+            keys = ("fail-on", "base", "baseline", "format", "rules")
             raise UsageError(f"{name}: there is no key {key!r}{_near(key, keys)}", f"keys: {', '.join(keys)}")
 
 

@@ -51,10 +51,14 @@ RULES: tuple[RuleInfo, ...] = tuple(
 
 @record
 class Examined:
-    """One tree: what was found in it, and the suppression comments in its source."""
+    """One tree: what was found in it, by which rules, and the suppression comments in its source.
+
+    `ran` are ids; None says that all did. Whether a comment for a rule that did not run is of use is not known.
+    """
 
     plan: Plan
     suppressions: tuple[Suppression, ...] = ()
+    ran: frozenset[str] | None = None
 
 
 def judge(
@@ -69,8 +73,8 @@ def judge(
 ) -> Report:
     """Return every result and the decision.
 
-    `rules` are all ids that ran. `today` is YYYY-MM-DD; a suppression counts up to and including its last day. With
-    `base`, what counts there already is `known`; a file that moved since is the same file.
+    `rules` are all there are, in the order to name them. `today` is YYYY-MM-DD; a suppression counts up to and
+    including its last day. With `base`, what counts there already is `known`; a file that moved since is the same file.
     """
     plan = tree.plan
     ids = [rule.id for rule in rules]
@@ -115,7 +119,8 @@ def _examine(tree: Examined, rules: Sequence[str], today: str, moves: Mapping[st
     twins: Counter[tuple[str, ...]] = Counter()
     out = [_excused(result, cover, today) for result, cover in pairs_covered]
     for comment, fault in faults.items():
-        if fault or comment not in used:
+        is_judged = tree.ran is None or comment.rule in tree.ran
+        if fault or (is_judged and comment not in used):
             id = "bad-suppression" if fault else "unused-suppression"
             message = f"this suppression does not count: {fault}" if fault else f"nothing of {comment.rule} starts here"
             path = (moves or {}).get(comment.path, comment.path)

@@ -57,6 +57,7 @@ COMMANDS: Mapping[str, Mapping[str, Option]] = {
         "--format": Option("formats", many=True),
         "--baseline": Option("baseline"),
         "--write-baseline": Option("write_baseline", flag=True),
+        "--rules": Option("rules"),
         "--today": Option("today"),
     },
 }

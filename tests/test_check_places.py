@@ -16,7 +16,7 @@ import pytest
 from tests import trees
 from tests.command import Ran, run
 from tests.repo import Repo
-from tests.test_check import EXTRA, FIFTH, fifth
+from tests.test_check import EXTRA, fifth
 
 
 def told(ran: Ran) -> Any:

@@ -16,10 +16,11 @@ from tests.command import ROOT, run
 
 SCHEMA = json.loads((ROOT / "schemas/config.schema.json").read_text(encoding="utf-8"))
 NAMES = tuple(FORMATS)
+RULES = ("L01", "L02", "D1")
 
 
 def parse(text: str | bytes, name: str = config.FILE, folder: str = "") -> config.ConfigFile | None:
-    return config.parse(name, folder, text.encode() if isinstance(text, str) else text, NAMES)
+    return config.parse(name, folder, text.encode() if isinstance(text, str) else text, config.Known(NAMES, RULES))
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,9 @@ def parse(text: str | bytes, name: str = config.FILE, folder: str = "") -> confi
         ('baseline = "ci/accepted.jsonl"', {"baseline": "ci/accepted.jsonl"}),
         ('format = "github"', {"format": ["github"]}),
         ('format = ["github"]', {"format": ["github"]}),
+        ('rules = "all"', {"rules": RULES}),
+        ('rules = "none"', {"rules": ()}),
+        ('rules = "D1, L01"', {"rules": ("L01", "D1")}),
         ('# a comment\nfail-on = "never"', {"fail-on": "never"}),
     ],
 )
@@ -51,6 +55,9 @@ def test_key_is_read(text: str, values: dict[str, object]) -> None:
         ('base = ""', "base: not a text"),
         ('format = "sarf"', "there is no format 'sarf'; did you mean 'sarif'?"),
         ('format = "json=/etc/passwd"', "names a file to write"),
+        ('rules = "L1"', "there is no rule 'L1'; did you mean 'L01'?"),
+        ('rules = ""', "rules: not a text"),
+        ("rules = []", "rules: not a text"),
         ("format = []", "not a format or a list of formats"),
         ("format = [1]", "not a format or a list of formats"),
         ('baseline = "/etc/passwd"', "no path below this file's folder"),
@@ -116,6 +123,7 @@ def test_flag_wins_over_file_and_file_over_default() -> None:
         "base": "default",
         "baseline": f"sub/{config.FILE}",
         "format": "default",
+        "rules": "default",
     }
 
 

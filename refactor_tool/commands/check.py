@@ -7,25 +7,29 @@ that says otherwise.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from refactor_tool import config, engine, gate
 from refactor_tool.codemods import SUITE
+from refactor_tool.commands import catalogue
 from refactor_tool.config import Config
+from refactor_tool.gosrc import depth
 from refactor_tool.gosrc.parse import ParseCache
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.model import (
     EnvironmentFailure,
     ExitCode,
+    Finding,
     NothingScanned,
+    Plan,
     Snapshot,
     ToolError,
-    Unparsable,
     UsageError,
 )
-from refactor_tool.outcome import Baseline, Report, RuleInfo
+from refactor_tool.outcome import Baseline, Report
 from refactor_tool.record import record, replace
 from refactor_tool.report.formats import FORMATS, WITH_FIXES, render
 from refactor_tool.report.text import Paint
@@ -37,6 +41,7 @@ from refactor_tool.world.console import Progress, colour_allowed
 
 if TYPE_CHECKING:
     from refactor_tool.engine import Progress as Step
+    from refactor_tool.rule import Rule
 
 
 @record
@@ -52,6 +57,7 @@ class Request:
     baseline: str | None = None
     write_baseline: bool = False
     config: Path | None = None
+    rules: str | None = None
     today: str | None = None
 
 
@@ -90,19 +96,6 @@ def read_config(request: Request) -> tuple[Config, Aside]:
     return config.merge(_flags(request), _config_file(request, aside)), aside
 
 
-def rules() -> tuple[RuleInfo, ...]:
-    """Return what can be read about every id that a check reports."""
-    campaign = (RuleInfo(codemod.id, codemod.title, codemod.body, codemod.why) for codemod in SUITE)
-    audit = RuleInfo(
-        "audit",
-        "A name of the readiness vocabulary that no codemod knows",
-        "Every occurrence of the vocabulary is held against the findings. This one lies in none, so nobody knows"
-        " whether it waits for, carries or reports readiness. Look at it; report it if the tool should know the shape.",
-        SUITE[0].why,
-    )
-    return (*campaign, audit)
-
-
 # --- what was asked -----------------------------------------------------------------------------------
 
 
@@ -128,21 +121,23 @@ def _flags(request: Request) -> dict[str, Any]:
     said = {"base": request.base, "baseline": request.baseline, "format": request.formats or None}
     if request.fail_on is not None:
         said["fail-on"] = config.fail_on(request.fail_on, "--fail-on")
+    if request.rules is not None:
+        said["rules"] = config.rule_ids(request.rules, "--rules", catalogue.hazard_ids())
     return {key: value for key, value in said.items() if value is not None}
 
 
 def _config_file(request: Request, aside: Aside) -> config.ConfigFile | None:
-    formats = tuple(FORMATS)
+    known = config.Known(tuple(FORMATS), catalogue.hazard_ids())
     if request.config is not None:
         data = read_file(request.config)
         if data is None:
             raise UsageError(f"{request.config}: no such file", "give --config a file that exists")
         name = config.PYPROJECT if request.config.name == config.PYPROJECT else str(request.config)
-        return config.parse(name, "", data, formats)
+        return config.parse(name, "", data, known)
     names = [f"{folder}{name}" for folder in aside.folders for name in (config.FILE, config.PYPROJECT)]
     for name, data in aside.read(names).items():
         folder, slash, base = name.rpartition("/")
-        found = config.parse(base, folder + slash, data, formats)
+        found = config.parse(base, folder + slash, data, known)
         if found is not None:
             return found
     return None
@@ -158,24 +153,38 @@ def _judge(request: Request, outputs: tuple[Output, ...]) -> tuple[Report, tuple
     settings, aside = read_config(request)
     outputs = outputs or _outputs(settings.formats)
     baseline = _baseline(request, settings, aside)
+    wanted = _wanted(settings)
     cache = ParseCache()
     with Progress() as progress:
-        tree = _examine(_snapshot(request), cache, progress.step)
-        base = _examine(_base(request, settings), cache, progress.step) if settings.base else None
-    report = gate.judge(
+        tree = _examine(_snapshot(request), wanted, cache, progress.step)
+        base = _examine(_base(request, settings), wanted, cache, progress.step) if settings.base else None
+    tree = _compared(base, tree, wanted, cache)
+    judge = partial(
+        gate.judge,
         tree,
-        rules(),
+        catalogue.campaign() + (catalogue.hazards() if wanted or tree.suppressions else ()),
         fail_on=settings.fail_on,
         today=day,
         base=base,
         base_name=settings.base,
-        baseline=baseline,
     )
+    report = judge(baseline=baseline)
     if request.write_baseline:
-        report = _accept(request, report, tree, baseline, day)
+        report = _accept(request, report, baseline, judge)
+    if not wanted:
+        report = _remarked(report, "hazard rules not run")
     if any(output.format in WITH_FIXES for output in outputs):
         report = _with_fixes(report, cache)
     return report, outputs
+
+
+def _wanted(settings: Config) -> tuple[Rule, ...]:
+    """Return the hazard rules to run. Unasked they run only where what is old can be told from what is new."""
+    if settings.rules == () or (settings.rules is None and not settings.base and not settings.baseline):
+        return ()
+    from refactor_tool.rules import RULES
+
+    return tuple(rule for rule in RULES if settings.rules is None or rule.id in settings.rules)
 
 
 def _snapshot(request: Request) -> Snapshot:
@@ -206,14 +215,38 @@ def _base(request: Request, settings: Config) -> Snapshot:
         raise EnvironmentFailure(f"the base: {error.message}", hint) from None
 
 
-def _examine(snapshot: Snapshot, cache: ParseCache, step: Step) -> gate.Examined:
-    try:
-        plan = engine.scan(snapshot, SUITE, progress=step, cache=cache)
-        return gate.Examined(plan, suppressions(Tree(snapshot, cache)))
-    except RecursionError:
-        raise Unparsable(
-            f"{snapshot.label}: a Go file is nested deeper than this tool can read", "leave the file out of the tree"
-        ) from None
+def _examine(snapshot: Snapshot, wanted: Sequence[Rule], cache: ParseCache, step: Step) -> gate.Examined:
+    plan = engine.scan(snapshot, SUITE, progress=step, cache=cache)
+    tree = Tree(snapshot, cache)
+    if wanted:
+        from refactor_tool.rule import hazards
+
+        step("hazards", len(SUITE), len(SUITE))
+        with depth.told(tree):
+            plan = _with_findings(plan, hazards(tree, wanted))
+    ran = [info.id for info in catalogue.campaign()] + [rule.id for rule in wanted if rule.find is not None]
+    return gate.Examined(plan, suppressions(tree), frozenset(ran))
+
+
+def _compared(
+    base: gate.Examined | None, tree: gate.Examined, wanted: Sequence[Rule], cache: ParseCache
+) -> gate.Examined:
+    """Add what the rules find that look at a change, where there is a base to compare with."""
+    comparing = [rule for rule in wanted if rule.compare is not None]
+    if base is None or not comparing:
+        return tree
+    from refactor_tool.rule import new_hazards
+
+    after = Tree(tree.plan.base, cache)
+    with depth.told(after):
+        found = new_hazards(Tree(base.plan.base, cache), after, comparing)
+    ran = (tree.ran or frozenset()) | {rule.id for rule in comparing}
+    return gate.Examined(_with_findings(tree.plan, found), tree.suppressions, ran)
+
+
+def _with_findings(plan: Plan, more: Iterable[Finding]) -> Plan:
+    whole = sorted((*plan.findings, *more), key=lambda found: (found.path, found.span, found.id, found.message))
+    return replace(plan, findings=tuple(whole))
 
 
 def _with_fixes(report: Report, cache: ParseCache) -> Report:
@@ -257,7 +290,7 @@ def _mend(request: Request, file: str) -> str:
     return shell_line(*words, "--baseline", file, "--write-baseline")
 
 
-def _accept(request: Request, report: Report, tree: gate.Examined, before: Baseline | None, day: str) -> Report:
+def _accept(request: Request, report: Report, before: Baseline | None, judge: Callable[..., Report]) -> Report:
     """Write the baseline that accepts what is open, and judge again with it."""
     from refactor_tool import baseline
     from refactor_tool.world.out import write_file_atomic
@@ -267,8 +300,7 @@ def _accept(request: Request, report: Report, tree: gate.Examined, before: Basel
     wanted = [result for result in report.results if result.status in ("open", "baseline") and result.verdict != "gate"]
     data = baseline.render(wanted, before.entries)
     write_file_atomic(Path(request.baseline), data)
-    written = replace(before, entries=baseline.parse(before.name, data))
-    again = gate.judge(tree, rules(), fail_on=report.decision.fail_on, today=day, baseline=written)
+    again = judge(baseline=replace(before, entries=baseline.parse(before.name, data)))
     return _remarked(again, f"wrote {counted(len(wanted), 'finding')} to {request.baseline}")
 
 

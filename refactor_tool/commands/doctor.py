@@ -43,6 +43,7 @@ def _config(path: Path | None, config: Path | None) -> Iterator[Fact]:
         "base": found.base or "none: every finding counts",
         "baseline": found.baseline or "none: nothing is accepted",
         "format": ", ".join(found.formats),
+        "rules": "all with --base or --baseline" if found.rules is None else ", ".join(found.rules) or "none",
     }
     for key, value in values.items():
         yield Fact(key, f"{value}  [{found.origins[key]}]")
