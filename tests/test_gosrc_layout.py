@@ -140,6 +140,20 @@ def test_a_group_that_becomes_empty_leaves_no_blank_line() -> None:
     assert b'import (\n\t"fmt"\n)\n' in layout.settle_imports(ParseCache(), before, after, [])
 
 
+def test_the_last_import_may_go_while_another_comes() -> None:
+    before = b'package a\n\nimport (\n\t"fmt"\n)\n\nvar _ = fmt.Sprint()\n'
+    after = before.replace(b"fmt.Sprint()", b"os.Args")
+    assert layout.settle_imports(ParseCache(), before, after, [("os", None)]) == (
+        b'package a\n\nimport (\n\t"os"\n)\n\nvar _ = os.Args\n'
+    )
+
+
+def test_nothing_is_left_of_an_import_that_nobody_uses() -> None:
+    before = b'package a\n\nimport (\n\t"fmt"\n)\n\nvar _ = fmt.Sprint()\n'
+    after = before.replace(b"fmt.Sprint()", b"1")
+    assert layout.settle_imports(ParseCache(), before, after, []) == b"package a\n\nvar _ = 1\n"
+
+
 def proof_of(before: dict[str, str], after: dict[str, str]) -> list[str]:
     old, new = gotree.of(before), gotree.of(before | after)
     changes = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 
@@ -10,6 +11,8 @@ from refactor_tool.gosrc.parse import ParseCache, Parsed
 from refactor_tool.gosrc.tree import Tree, is_package_used
 from refactor_tool.model import Edit, Span, blob_id
 from refactor_tool.record import record
+
+_EMPTY_IMPORT = re.compile(rb"^import \(\s*\)\r?\n(?:\r?\n)?", re.MULTILINE)
 
 
 def whole_lines(data: bytes, span: Span) -> Span:
@@ -265,20 +268,25 @@ def settle_imports(
     An import that `before` did not use either stays: it is not ours. New ones go where they sort among the group that
     shares most of their path, as goimports does.
     """
-    parsed = _parse(cache, after)
-    old = _parse(cache, before) if before is not None else None
-    for spec in parsed.imports():
-        if spec.name in (".", "_") or old is None or is_package_used(parsed, spec.local):
-            continue
-        if is_package_used(old, spec.local):
-            lines = whole_lines(after, spec.span)
-            after = _without_empty_group(after[: lines.start] + after[lines.end :], lines.start)
-            return settle_imports(cache, before, after, needs)
     for path, alias in sorted(needs, key=lambda need: (need[0], need[1] or "")):
+        parsed = _parse(cache, after)
         if not any(spec.path == path and spec.name == alias for spec in parsed.imports()):
             after = _with_import(parsed, path, alias)
-            parsed = _parse(cache, after)
-    return after
+    return after if before is None else _without_unused(cache, _parse(cache, before), after)
+
+
+def _without_unused(cache: ParseCache, old: Parsed, after: bytes) -> bytes:
+    """Take out the imports that `old` used and `after` does not, and the parentheses if nothing is left in them."""
+    parsed = _parse(cache, after)
+    gone = [
+        spec
+        for spec in parsed.imports()
+        if spec.name not in (".", "_") and not is_package_used(parsed, spec.local) and is_package_used(old, spec.local)
+    ]
+    for spec in reversed(gone):
+        lines = whole_lines(after, spec.span)
+        after = _without_empty_group(after[: lines.start] + after[lines.end :], lines.start)
+    return _EMPTY_IMPORT.sub(b"", after) if gone else after
 
 
 def _parse(cache: ParseCache, data: bytes) -> Parsed:
