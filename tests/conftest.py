@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from refactor_tool.model import EnvironmentFailure
+from refactor_tool.world import gotool
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write the wanted parts of the case files anew")
@@ -21,3 +24,19 @@ def corpus() -> Path:
     if not (Path(where) / "k3s.git").is_dir():
         pytest.fail(f"REFACTOR_TOOL_CORPUS names {where}, which holds no k3s.git")
     return Path(where)
+
+
+@pytest.fixture(scope="session")
+def go(go_cache: Path) -> gotool.Go:
+    """Return the Go toolchain that `verify` would use; skip, visibly, where there is none."""
+    try:
+        return gotool.find_go()
+    except EnvironmentFailure as error:
+        pytest.skip(f"{error.message}: {error.hint}")
+
+
+@pytest.fixture(scope="session")
+def go_cache(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
+    """Return a folder for XDG_CACHE_HOME. What Go compiles is kept in pytest's cache from run to run, where there is one."""
+    kept = getattr(pytestconfig, "cache", None)
+    return tmp_path_factory.mktemp("go") if kept is None else Path(kept.mkdir("verify"))

@@ -1,4 +1,4 @@
-"""Level *syntax*: what needs no toolchain. The engine's proof of every stage, and no new hazard of class error.
+"""Level *syntax*: what needs no toolchain. The engine's proof of every stage, and no new hazard that is an error.
 
 Hazards are compared over all stages, since a step may rely on what a later one completes; one that stays is told
 where it came in.

@@ -147,7 +147,7 @@ def environment(go: Go, home: Home, *, network: bool = False, cgo: bool = False)
         "GOCACHE": str(home.cache / "go-build"),
         "GOMODCACHE": str(home.cache / "go-mod"),
         "GOPATH": str(home.scratch / "gopath"),
-        "GOFLAGS": "-buildvcs=false -modcacherw",
+        "GOFLAGS": "-buildvcs=false -modcacherw -trimpath",
         "GOPROXY": ",".join(filter(None, (own, user["GOPROXY"] if network else "off"))),
         "GOSUMDB": user["GOSUMDB"] if network else "off",
         "GOTOOLCHAIN": "local",
@@ -192,10 +192,16 @@ def _program() -> Path | None:
 
 
 def _settings(program: Path, *names: str) -> dict[str, str]:
-    """Return settings of the user's Go, asked in a folder without a go.mod that could name another toolchain."""
-    kept = {name: value for name, value in os.environ.items() if name != "GOFLAGS"}
+    """Return settings of the user's Go.
+
+    Go is asked in a folder without a go.mod that could name another toolchain, and with that folder for a home, since
+    even a question leaves counters there. What it says of that home is said of the user's.
+    """
+    home = os.path.expanduser("~")
     with tempfile.TemporaryDirectory(prefix="refactor-tool-") as empty:
-        env = kept | {"GOTOOLCHAIN": "local", "GOWORK": "off"}
+        env = {name: value for name, value in os.environ.items() if name not in ("GOFLAGS", "GOOS", "GOARCH")}
+        env |= {"HOME": empty, "XDG_CONFIG_HOME": empty, "GOTOOLCHAIN": "local", "GOWORK": "off"}
+        env.setdefault("GOENV", os.path.join(_config_folder(home), "go", "env"))
         answer = _run([str(program), "env", "-json", *names], Path(empty), env, 60, b"")
     try:
         told = json.loads(answer.out) if answer.code == 0 else None
@@ -203,7 +209,13 @@ def _settings(program: Path, *names: str) -> dict[str, str]:
         told = None
     if told is None:
         raise EnvironmentFailure(f"{program} is no Go toolchain that works", INSTALL)
-    return {name: str(told.get(name, "")) for name in names}
+    return {name: str(told.get(name, "")).replace(empty, home) for name in names}
+
+
+def _config_folder(home: str) -> str:
+    if sys.platform == "darwin":
+        return os.path.join(home, "Library", "Application Support")
+    return os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
 
 
 def _number(version: str) -> tuple[int, ...]:
