@@ -31,7 +31,6 @@ class Format(StrEnum):
     jsonl = "jsonl"
 
 
-_PathArg = Annotated[Path, typer.Argument(metavar="PATH", help="A k3s work tree, a bare repository or a folder.")]
 #: Without PATH it is the current folder, or what GIT_DIR and GIT_WORK_TREE name.
 _DefaultPathArg = Annotated[
     Path | None, typer.Argument(metavar="[PATH]", help="A k3s work tree, a bare repository or a folder.")
@@ -302,14 +301,23 @@ def matrix(
 
 @app.command(epilog="Example: refactor-tool compare ~/src/k3s v1.32.2..release-1.32")
 def compare(
-    path: _PathArg,
-    revisions: Annotated[str, typer.Argument(metavar="REV..REV", help="Before and after somebody else's change.")],
+    where: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[PATH] REV..REV",
+            help="Before and after somebody else's change; PATH as elsewhere.",
+            show_default=False,
+        ),
+    ],
     output: Annotated[CompareFormat, typer.Option("--format", help="How to write the result.")] = CompareFormat.text,
 ) -> None:
     """Hold our series against a real range of commits: what is the same, what only one side has, which hazards."""
-    from refactor_tool.commands.compare import run
+    from refactor_tool.commands.compare import Request, run
 
-    raise typer.Exit(run(path, revisions, as_json=output is CompareFormat.json))
+    *paths, revisions = where
+    if len(paths) > 1:
+        raise typer.BadParameter(f"{len(where)} of them, where at most PATH and REV..REV are wanted")
+    raise typer.Exit(run(Request(Path(paths[0]) if paths else None, revisions, output.value)))
 
 
 @app.command(epilog="Example: refactor-tool verify ~/src/k3s --ref release-1.32")

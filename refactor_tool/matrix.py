@@ -8,6 +8,7 @@ asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import dropwhile
 from pathlib import Path
 
 from refactor_tool import __version__, engine
@@ -167,7 +168,9 @@ def _doubled(codemod: str, anchor: str, here: Sequence[Finding], places: Places)
 
 
 def _text(plan: Plan, finding: Finding) -> str:
-    """Return the source of a finding on one line, at most 200 characters of it."""
+    """Return the source of a finding on one line, at most 200 characters of it, without comments above."""
     data = plan.base.files[finding.path].data[finding.span.start : finding.span.end]
-    text = " ".join(data.decode("utf-8", "replace").split())
+    lines = [line.strip() for line in data.decode("utf-8", "replace").split("\n")]
+    code = list(dropwhile(lambda line: line.startswith("//"), lines)) or lines
+    text = " ".join(" ".join(code).split())
     return text if len(text) <= 200 else f"{text[:199]}…"

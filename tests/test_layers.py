@@ -60,7 +60,7 @@ ROOMS = {
     "gate": Room.of("record model outcome report"),
     "verified": Room.of("record model"),
     "verify": Room.of("record model edits gosrc rule verified"),
-    "report": Room.of("record root model edits outcome verified"),
+    "report": Room.of("record root model edits outcome compare verified"),
     "world": Room.of("record root model edits", packages="distributed", impure=IMPURE),
     "drift": Room.of("record model homes"),
     "homes": Room.of("record"),

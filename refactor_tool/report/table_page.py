@@ -25,14 +25,13 @@ def matrix_html(rows: Sequence[BranchRow], links: Mapping[int, str]) -> bytes:
             f"<h1>{len(rows)} {'branch' if len(rows) == 1 else 'branches'} × "
             f"{counted(sum(map(len, groups.values())), 'site')}</h1>",
             f"<p class=legend>{''.join(_sample(state) for state in STATES)}</p>",
-            f"<table><thead><tr><th></th>{''.join(_heading(at, sites) for at, sites in enumerate(groups.values(), 1))}",
-            "<th></th></tr></thead><tbody>",
+            f"<div><table><thead><tr><th></th>{''.join(map(_heading, groups.values(), range(1, len(groups) + 1)))}",
+            "</tr></thead><tbody>",
             *(
-                f"<tr>{_label(name, row, links.get(at))}{''.join(_squares(row, groups))}<td class=sum>"
-                f"{escaped(summary(row))}</td></tr>"
+                f"<tr>{_label(name, row, links.get(at))}{''.join(_squares(row, groups) if row.cells else ())}</tr>"
                 for at, (name, row) in enumerate(zip(called_as, rows, strict=True))
             ),
-            "</tbody></table>",
+            "</tbody></table></div>",
             f"<ol>{''.join(f'<li>{escaped(name)}</li>' for name in groups)}</ol>",
             *_by_hand(rows, called_as),
             "</html>\n",
@@ -44,13 +43,13 @@ def _sample(state: SiteState) -> str:
     return f'<span style="--c:{_COLOURS[state]}">{state}</span>'
 
 
-def _heading(at: int, sites: Sequence[str]) -> str:
+def _heading(sites: Sequence[str], at: int) -> str:
     return f'<th class=group colspan="{len(sites)}">{at}</th>'
 
 
 def _label(name: str, row: BranchRow, link: str | None) -> str:
     shown = f'<a href="{escaped(link)}">{escaped(name)}</a>' if link is not None else escaped(name)
-    below = f"<small>{escaped(row.era)}</small>"
+    below = f"<small>{escaped(summary(row))}: {escaped(row.era)}</small>"
     if row.message:
         below = f"<small class=bad>{escaped(row.message)}</small>"
         below += f"<small>{escaped(row.hint)}</small>" if row.hint else ""
@@ -97,10 +96,10 @@ _HEAD = """<!doctype html>
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 100em; padding: 0 1em; }
 table { border-collapse: collapse; }
 th { font-weight: 400; text-align: left; padding: 3px 12px 3px 0; }
-th.ref { white-space: nowrap; } th small { display: block; opacity: .65; line-height: 1.3; }
-th small.bad { color: #cf222e; opacity: 1; white-space: normal; }
+th.ref { min-width: 12em; max-width: 24em; overflow-wrap: anywhere; }
+th small { display: block; opacity: .65; line-height: 1.3; } th small.bad { color: #cf222e; opacity: 1; }
 th.group { padding-left: 8px; border-left: 1px solid #8886; }
-td { padding: 0 1px; } td.first { padding-left: 8px; } td.sum { padding-left: 12px; white-space: nowrap; }
+td { padding: 0 1px; } td.first { padding-left: 8px; } div { overflow-x: auto; }
 tbody tr:hover { background: #8882; }
 i { display: inline-block; width: 11px; height: 18px; border-radius: 3px; vertical-align: middle;
   background: repeating-linear-gradient(45deg, #8882 0 2px, transparent 2px 5px); }
