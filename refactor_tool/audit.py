@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
+from refactor_tool.gosrc.words import words_with
 from refactor_tool.model import Channel, Finding, Leave, Manual, Span, Verdict
 
 #: What every name of the vocabulary holds; found by a byte search, before anything is parsed.
@@ -28,7 +29,6 @@ VOCABULARY = re.compile(
     rb"|[Nn]ode|[Aa]gent|RBAC|[Rr]bac|[Kk]ubelet|[Ss]cheduler)Ready(?:Chan|Ch|Signal|Loop|Timeout|InBackground)?"
     rb"|waitForAPIServerInBackground|NewRuntime|testClusterDB|readyCh|etcdLoop"
 )
-_WORD = re.compile(rb"\w+")
 
 #: Names of the vocabulary that are something else, with what they are. Never a readiness channel.
 FALSE_FRIENDS: dict[str, str] = {
@@ -57,20 +57,7 @@ def audit(tree: Tree, findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def words(data: bytes) -> list[Span]:
     """Return where the names of the vocabulary stand in a file's bytes, in order, prose included."""
-    starts: set[int] = set()
-    out = []
-    for needle in NEEDLES:
-        at = data.find(needle)
-        while at >= 0:
-            start = at
-            while start and (data[start - 1 : start].isalnum() or data[start - 1 : start] == b"_"):
-                start -= 1
-            found = _WORD.match(data, start)
-            if found is not None and start not in starts and VOCABULARY.fullmatch(found.group()):
-                starts.add(start)
-                out.append(Span(*found.span()))
-            at = data.find(needle, at + len(needle))
-    return sorted(out)
+    return words_with(NEEDLES, VOCABULARY, data)
 
 
 def _outside_of(spans: Iterable[Span], covered: Iterable[Span]) -> list[Span]:

@@ -32,7 +32,14 @@ def uses_of(tree: Tree, *targets: ast.PackageObject | ast.FieldObject, folder: s
     selector, word = re.compile(rb"\.\s*(" + name + rb")\b"), re.compile(rb"\b(" + name + rb")\b")
     homes = {target.package for target in targets if isinstance(target, ast.PackageObject)}
     dotted = [f'. "{home}"'.encode() for home in homes]
+    owners = {
+        target.package
+        for target in targets
+        if isinstance(target, ast.PackageObject) or tree.types(target.package, target.type)
+    }
     for path in tree.package_files(package(tree, folder)) if folder else tree.files_with(targets[0].name.encode()):
+        if not any(tree.knows(path, owner) for owner in owners):
+            continue
         data = tree.data(path)
         bare = tree.package_of(path) in homes or any(line in data for line in dotted)
         spans = [Span(*match.span(1)) for match in (word if bare else selector).finditer(data)]

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from refactor_tool.codemod import Template
 from refactor_tool.codemods._k3s import EXECUTOR, UTIL, package
 from refactor_tool.gosrc import ast, layout
-from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef, word_places
+from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
 from refactor_tool.gosrc.walk import Function, functions_at, statement, trail
+from refactor_tool.gosrc.words import word_places
 from refactor_tool.model import Change, Edit, Fragment, Manual, NeedImport, Rewrite, Span
 from refactor_tool.record import replace
 

@@ -191,9 +191,14 @@ def _arity(declared: Sequence[_Declared]) -> tuple[int, int]:
 def _calls(tree: Tree, method: str) -> Iterator[Occurrence]:
     executor = package(tree, EXECUTOR)
     owners = tree.implementers(executor, "Executor")
-    targets: set[ast.Object] = {ast.PackageObject(executor, method), ast.FieldObject(executor, "Executor", method)}
+    targets: set[ast.PackageObject | ast.FieldObject] = {
+        ast.PackageObject(executor, method),
+        ast.FieldObject(executor, "Executor", method),
+    }
     targets |= {ast.FieldObject(owner.package, owner.type, method) for owner in owners}
     for path in tree.files_with(method.encode()):
+        if not any(tree.knows(path, target.package) for target in targets):
+            continue
         whole = Span(0, len(tree.data(path)))
         yield from (
             use for use in names_in(tree, path, whole, method) if use.object in targets and use.role != "declaration"

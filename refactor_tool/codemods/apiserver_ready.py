@@ -40,12 +40,13 @@ from refactor_tool.codemods._shapes import (
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import walk
+from refactor_tool.gosrc.words import words_with
 from refactor_tool.model import Channel, Edit, Finding, Leave, Manual, Rewrite, Span, Verdict
 
 #: Names of readiness that this step is about, or that only look so.
 _WORDS = re.compile(
-    rb"\b(?:\w*(?:[Aa]pi|API|[Aa]piServer|APIServer)Ready(?:Chan|Loop|Timeout|InBackground)?"
-    rb"|ccmRBACReady|schedulerNodeReady|nodeReady)\b"
+    rb"\w*(?:[Aa]pi|API|[Aa]piServer|APIServer)Ready(?:Chan|Loop|Timeout|InBackground)?"
+    rb"|ccmRBACReady|schedulerNodeReady|nodeReady"
 )
 _NEEDLES = (b"APIServerReady", b"apiServerReady", b"apiReady", b"RBACReady", b"odeReady")
 _ASKS = re.compile(rf"\b(?:{ACCESSOR}|{HELPER})\b".encode())
@@ -214,7 +215,9 @@ def _is_asked(tree: Tree, use: Occurrence) -> bool:
 def _left(tree: Tree, sites: Sequence[Finding]) -> Iterator[Finding]:
     """Yield what has a name of this step and is not its business, with the reason; the audit judges the rest."""
     for path in tree.files_with(*_NEEDLES):
-        for use in tree.occurrences(path, _WORDS, outside=_lines(tree, path, sites)):
+        lines = _lines(tree, path, sites)
+        places = words_with([b"Ready"], _WORDS, tree.data(path))
+        for use in tree.occurrences_at(path, [at for at in places if not any(line.contains(at) for line in lines)]):
             leave = _reason(tree, use) if not _is_in_limit(tree, use) else None
             if leave is not None:
                 yield found(tree, path, use.span, leave, f"keep {use.name}", use.role, channel=_channel(use))

@@ -305,8 +305,8 @@ def _closes(tree: Tree) -> Iterator[Finding]:
 def _handed_on(tree: Tree, path: str) -> Iterator[str]:
     """Yield the channels of a file that the executor's components are given to wait for, whatever they are called."""
     for name in COMPONENTS:
-        for use in tree.callers(ast.PackageObject(package(tree, EXECUTOR), name)):
-            call = tree.call_at(path, use.qualified) if use.path == path else None
+        for use in tree.callers(ast.PackageObject(package(tree, EXECUTOR), name), [path]):
+            call = tree.call_at(path, use.qualified)
             for arg in call.args if call is not None else ():
                 known = tree.type_of(path, arg) if isinstance(arg, ast.Ident) else None
                 if isinstance(arg, ast.Ident) and known is not None and isinstance(known.expr, ast.ChanType):

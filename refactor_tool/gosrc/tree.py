@@ -13,7 +13,7 @@ from functools import wraps
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
-from refactor_tool.gosrc import ast
+from refactor_tool.gosrc import ast, words
 from refactor_tool.gosrc.convert import Converter
 from refactor_tool.gosrc.depth import ancestors
 from refactor_tool.gosrc.parse import Head, ParseCache, Parsed, require_go, skeleton
@@ -53,10 +53,6 @@ _IMPORT_BLOCK = re.compile(rb"import[ \t]*\(([^)]*)\)|import[ \t]+(?:[\w.]+[ \t]
 _QUOTED = re.compile(rb"^[ \t]*(?:[\w.]+[ \t]+)?[\"`]([^\"`\n]+)[\"`]", re.MULTILINE)
 _MODULE = re.compile(rb"^module[ \t]+(\S+)", re.MULTILINE)
 _GO_DIRECTIVE = re.compile(rb"^go[ \t]+(\d+)\.(\d+)", re.MULTILINE)
-_METHOD = re.compile(rb"\) ([\w\x80-\xff]+)\(")
-#: The source of a pattern that stands for whole words, and the words in it.
-_WHOLE_WORDS = re.compile(rb"\\b(?:(\w+)|\(\?:(\w+(?:\|\w+)*)\))\\b")
-_WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
 
 @record
@@ -110,7 +106,7 @@ class Tree:
         self._files: dict[str, ast.GoFile] = {}
         self._blobs: dict[str, Parsed] = {}
         self._lines: dict[str, LineIndex] = {}
-        self._functions: dict[tuple[str, int], ast.FuncDecl] = {}
+        self._functions: dict[tuple[str, int, tuple[int, ...] | None], ast.FuncDecl] = {}
         self._sources = tuple((path, file.data) for path, file in snapshot.files.items() if path.endswith(".go"))
         self._found: dict[bytes, frozenset[str]] = {}
         self._methods: dict[str, frozenset[bytes]] | None = None
@@ -141,7 +137,7 @@ class Tree:
         for needle, paths in self._found.items():
             other._found[needle] = (paths - changed) | {path for path, data in held.items() if needle in data}
         if self._methods is not None:
-            other._methods = _without(self._methods, changed) | dict(_methods_in(held.items()))
+            other._methods = _without(self._methods, changed) | dict(words.methods_in(held.items()))
         folders = {path.rpartition("/")[0] for path in changed}
         for package, imports in self._imports.items():
             if package.removeprefix(self.module).lstrip("/") not in folders:
@@ -253,19 +249,19 @@ class Tree:
     @_memoised
     def functions(self, package: str, name: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
         """Return the declarations of a package-level function, one per build variant, without bodies."""
-        return tuple(self._declarations(package, ast.FuncDecl, name, "", _may_declare_function))
+        return tuple(self._declarations(package, ast.FuncDecl, name, "", words.may_declare_function))
 
     @_memoised
     def types(self, package: str, name: str) -> tuple[tuple[str, ast.TypeDecl], ...]:
         """Return the declarations of a package-level type."""
-        return tuple(self._declarations(package, ast.TypeDecl, name, "", _may_declare_type))
+        return tuple(self._declarations(package, ast.TypeDecl, name, "", words.may_declare_type))
 
     @_memoised
     def variables(self, package: str, name: str) -> tuple[tuple[str, ast.VarDecl, ast.VarSpec], ...]:
         """Return the package-level `var` and `const` specs that declare a name."""
         return tuple(
             (path, decl, spec)
-            for path, decl in self._declarations(package, ast.VarDecl, name, "", _may_declare_variable)
+            for path, decl in self._declarations(package, ast.VarDecl, name, "", words.may_declare_variable)
             for spec in decl.specs
             if any(ident.name == name for ident in spec.names)
         )
@@ -273,12 +269,12 @@ class Tree:
     @_memoised
     def methods(self, package: str, type_name: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
         """Return the methods declared on a type, in file order, all build variants."""
-        return tuple(self._declarations(package, ast.FuncDecl, None, type_name, _may_have_methods))
+        return tuple(self._declarations(package, ast.FuncDecl, None, type_name, words.may_have_methods))
 
     @_memoised
     def method(self, package: str, type_name: str, name: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
         """Return the declarations of one method of a type, one per build variant."""
-        return tuple(self._declarations(package, ast.FuncDecl, name, type_name, _may_be_method))
+        return tuple(self._declarations(package, ast.FuncDecl, name, type_name, words.may_be_method))
 
     @_memoised
     def methods_named(self, name: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
@@ -296,7 +292,7 @@ class Tree:
     def _files_with_method(self, name: bytes) -> list[str]:
         """Return the files in which a method of that name may be declared, sorted; one search serves all names."""
         if self._methods is None:
-            self._methods = dict(_methods_in(self._sources))
+            self._methods = dict(words.methods_in(self._sources))
         return sorted(path for path, names in self._methods.items() if name in names)
 
     def _declarations(
@@ -319,13 +315,12 @@ class Tree:
 
     def function(self, path: str, decl: ast.FuncDecl, wanted: Sequence[int] | None = None) -> ast.FuncDecl:
         """Return `decl` with its body: whole, or pruned to the statements that hold a `wanted` offset (sorted)."""
-        key = (path, decl.span.start)
-        if wanted is None and key in self._functions:
+        key = (path, decl.span.start, tuple(wanted) if wanted is not None else None)
+        if key in self._functions:
             return self._functions[key]
         body = self._node(path, decl.span).child_by_field_name("body")
         whole = replace(decl, body=Converter(self.data(path), wanted).block(body) if body is not None else None)
-        if wanted is None:
-            self._functions[key] = whole
+        self._functions[key] = whole
         return whole
 
     def function_at(self, path: str, offset: int) -> ast.FuncDecl | None:
@@ -658,7 +653,7 @@ class Tree:
 
     @_memoised
     def _all_occurrences(self, path: str, pattern: re.Pattern[bytes]) -> tuple[Occurrence, ...]:
-        return self.occurrences_at(path, places_of(pattern, self.data(path)))
+        return self.occurrences_at(path, words.places_of(pattern, self.data(path)))
 
     def occurrences_at(self, path: str, spans: Sequence[Span]) -> tuple[Occurrence, ...]:
         """Return what the words at these places are."""
@@ -775,13 +770,19 @@ class Tree:
                         pass
         return tuple(out)
 
-    def callers(self, target: ast.PackageObject | ast.FieldObject) -> tuple[Occurrence, ...]:
-        """Return every use of a function or method in the tree but its declaration: calls, function values, all."""
+    def callers(
+        self, target: ast.PackageObject | ast.FieldObject, paths: Iterable[str] | None = None
+    ) -> tuple[Occurrence, ...]:
+        """Return every use of a function or method but its declaration: calls, function values, all.
+
+        In the whole tree, or in the files of `paths`.
+        """
         name = target.name.encode()
         pattern = re.compile(rb"\b" + re.escape(name) + rb"\b")
         return tuple(
             found
-            for path in self.files_with(name)
+            for path in (self.files_with(name) if paths is None else paths)
+            if self.knows(path, target.package)
             for found in self.occurrences(path, pattern)
             if found.object == target and found.role != "declaration"
         )
@@ -806,6 +807,25 @@ class Tree:
                     found.update(_header_imports(self.data(path)))
             self._imports[package] = frozenset(found)
         return self._imports[package]
+
+    def knows(self, path: str, package: str) -> bool:
+        """Tell whether code in a file can mean what an in-tree package declares: it is in it, or imports it somehow.
+
+        Go gives a file no value of a type whose package its own does not import, itself or through others.
+        """
+        folder = path.rpartition("/")[0]
+        own = self.package_of(path)
+        if package in (own, "") or f'"{package}"'.encode() in self.data(path) or package in self._imported_below(own):
+            return True
+        return path.endswith("_test.go") and package in self._imported_by_tests(folder)
+
+    @_memoised
+    def _imported_by_tests(self, folder: str) -> frozenset[str]:
+        """Return what the test files of a folder import, themselves or through others."""
+        package = f"{self.module}/{folder}" if folder else self.module
+        tests = [path for path in self.package_files(package) if path.endswith("_test.go")]
+        direct = {imported for path in tests for imported in _header_imports(self.data(path))}
+        return frozenset(direct.union(*map(self._imported_below, direct)))
 
     def may_import(self, importer: str, imported: str) -> bool:
         """Tell whether `importer` can import `imported` without an import cycle."""
@@ -887,73 +907,6 @@ class Tree:
 
 def _without(facts: dict[str, _R], paths: Set[str]) -> dict[str, _R]:
     return {path: fact for path, fact in facts.items() if path not in paths}
-
-
-def _may_declare_function(data: bytes, name: bytes) -> bool:
-    return b"func " + name + b"(" in data or b"func " + name + b"[" in data
-
-
-def _may_declare_type(data: bytes, name: bytes) -> bool:
-    return _has_word(data, b"type ", name) or (b"\ntype (" in data and _has_word(data, b"\n\t", name))
-
-
-def _may_declare_variable(data: bytes, name: bytes) -> bool:
-    if _has_word(data, b"var ", name) or _has_word(data, b"const ", name):
-        return True
-    grouped = b"\nvar (" in data or b"\nconst (" in data
-    if grouped and _has_word(data, b"\n\t", name):
-        return True
-    return (grouped or b"\nvar " in data or b"\nconst " in data) and _has_word(data, b", ", name)
-
-
-def _has_word(data: bytes, before: bytes, word: bytes) -> bool:
-    """Tell whether a word stands somewhere directly behind `before`."""
-    text = before + word
-    at = data.find(text)
-    while at >= 0:
-        end = at + len(text)
-        if end == len(data) or data[end] not in _WORD_BYTES:
-            return True
-        at = data.find(text, end)
-    return False
-
-
-def _may_have_methods(data: bytes, receiver: bytes) -> bool:
-    return receiver + b") " in data or receiver + b"[" in data
-
-
-def _may_be_method(data: bytes, name: bytes) -> bool:
-    return b") " + name + b"(" in data
-
-
-def _methods_in(sources: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, frozenset[bytes]]]:
-    """Yield each file with the names of the methods that it may declare, by its bytes."""
-    for path, data in sources:
-        names = _METHOD.findall(data)
-        if names:
-            yield path, frozenset(names)
-
-
-def places_of(pattern: re.Pattern[bytes], data: bytes) -> list[Span]:
-    """Return where a pattern matches, in order. One of whole words, such as `\\b(?:a|b)\\b`, is searched word by word.
-
-    A regular expression that begins with `\\b` is tried at every byte, which took longer than to parse the file.
-    """
-    words = _WHOLE_WORDS.fullmatch(pattern.pattern)
-    if words is None or pattern.flags & (re.IGNORECASE | re.LOCALE):
-        return [Span(*match.span()) for match in pattern.finditer(data)]
-    return sorted(place for word in {*(words[1] or words[2]).split(b"|")} for place in word_places(data, word))
-
-
-def word_places(data: bytes, word: bytes, start: int = 0, end: int | None = None) -> Iterator[Span]:
-    """Yield where a word stands by itself between two bytes, in order."""
-    end = len(data) if end is None else end
-    at = data.find(word, start, end)
-    while at >= 0:
-        after = at + len(word)
-        if not (at and data[at - 1] in _WORD_BYTES) and not (after < len(data) and data[after] in _WORD_BYTES):
-            yield Span(at, after)
-        at = data.find(word, after, end)
 
 
 def _is_inside(span: Span, spans: Iterable[Span]) -> bool:
