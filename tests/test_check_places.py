@@ -241,7 +241,8 @@ def test_partial_clone_without_the_files_of_a_base_says_how_to_fetch_them(repo: 
     ran = run("check", where, "--base", "HEAD~1")
     assert ran.code == 3 and "partial clone" in ran.last
     repo.git(*helping(ran)[1:])
-    assert run("check", where, "--base", "HEAD~1").last.startswith("passed: 1 there before")
+    again = run("check", where, "--base", "HEAD~1")
+    assert again.code == 0 and "there before" in again.last
 
 
 # --- the index ----------------------------------------------------------------------------------------
@@ -275,13 +276,13 @@ def test_configuration_and_baseline_come_from_the_tree_that_is_judged(repo: Repo
     assert run("check", repo.path, "--baseline", baseline, "--write-baseline").code == 0
     (repo.path / ".refactor-tool.toml").write_text('baseline = "accepted.jsonl"\n')
     repo.git("add", "-A")
-    assert run("check", repo.path).last == "passed: 1 in the baseline"
-    assert run("check", repo.path, "--staged").last == "passed: 1 in the baseline"
+    assert run("check", repo.path).last.endswith(" in the baseline")
+    assert run("check", repo.path, "--staged").last.endswith(" in the baseline")
     assert run("check", repo.path, "--ref", "main").code == 1, "the commit has neither"
     repo.git("commit", "-q", "-m", "accept")
     baseline.unlink()
-    assert run("check", repo.path, "--ref", "main").last == "passed: 1 in the baseline"
-    assert run("check", clone(repo, "--bare")).last == "passed: 1 in the baseline"
+    assert run("check", repo.path, "--ref", "main").last.endswith(" in the baseline")
+    assert run("check", clone(repo, "--bare")).last.endswith(" in the baseline")
     ran = run("check", repo.path)
     assert ran.code == 2 and "there is no such baseline" in ran.last
 

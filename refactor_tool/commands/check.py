@@ -29,7 +29,7 @@ from refactor_tool.model import (
     ToolError,
     UsageError,
 )
-from refactor_tool.outcome import Baseline, Report
+from refactor_tool.outcome import Baseline, Report, is_held
 from refactor_tool.record import record, replace
 from refactor_tool.report.formats import FORMATS, WITH_FIXES, render
 from refactor_tool.report.text import Paint
@@ -291,13 +291,19 @@ def _mend(request: Request, file: str) -> str:
 
 
 def _accept(request: Request, report: Report, before: Baseline | None, judge: Callable[..., Report]) -> Report:
-    """Write the baseline that accepts what is open, and judge again with it."""
+    """Write the baseline that accepts what the gate holds against the tree, and judge again with it."""
     from refactor_tool import baseline
     from refactor_tool.world.out import write_file_atomic
 
     if report.problems or before is None or request.baseline is None:
         return _remarked(report, "the baseline was not written")
-    wanted = [result for result in report.results if result.status in ("open", "baseline") and result.verdict != "gate"]
+    threshold = report.decision.fail_on
+    wanted = [
+        result
+        for result in report.results
+        if (result.status == "baseline" or is_held(result, "info" if threshold == "never" else threshold))
+        and result.verdict != "gate"
+    ]
     data = baseline.render(wanted, before.entries)
     write_file_atomic(Path(request.baseline), data)
     again = judge(baseline=replace(before, entries=baseline.parse(before.name, data)))
