@@ -43,7 +43,7 @@ def _member(wheel: Path, suffix: str) -> str:
         return archive.read(name).decode()
 
 
-@pytest.mark.parametrize("folder", ["templates", "fixtures"])
+@pytest.mark.parametrize("folder", ["templates", "fixtures", "schemas"])
 def test_wheel_ships_folder_beside_the_code(archives: tuple[Path, Path], folder: str) -> None:
     _, wheel = archives
     here = {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*") if path.is_file()}
