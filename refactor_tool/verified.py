@@ -52,9 +52,9 @@ class Origin:
 
 @record
 class Written:
-    """A part of a step: `origin` made lines `start..end` (0-based, half open) of `path` before the step into others.
+    """A part of a step: `origin` wrote lines `start..end` (0-based, half open) of `path` as it is after the step.
 
-    `package` is the import path where an import was asked for. A file that the step creates is lines 0..0.
+    `package` is the import path where an import was asked for.
     """
 
     path: str

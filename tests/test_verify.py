@@ -215,7 +215,7 @@ def bad(path: str, old: str, new: str) -> Callable[[], trees.Files]:
                 "err := startETCD(ctx, args, extraArgs)",
             ),
             "types",
-            f"{ETCD}:49:3:",
+            f"{ETCD}:47:3:",
             "declared and not used: err",
             id="dropped error branch",
         ),

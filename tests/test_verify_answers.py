@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from refactor_tool.model import EnvironmentFailure, ExitCode, File, FileChange, Snapshot, gravest
+from refactor_tool.model import EnvironmentFailure, ExitCode, File, FileChange, Snapshot, Span, gravest
 from refactor_tool.report.text import Paint
 from refactor_tool.report.verified import render_json, render_text
 from refactor_tool.verified import (
@@ -25,6 +25,7 @@ from refactor_tool.verified import (
     Written,
 )
 from refactor_tool.verify import build, stages, types
+from refactor_tool.verify.locate import locate
 from refactor_tool.verify.origin import trace
 
 MODULE = "example.com/m"
@@ -61,15 +62,15 @@ def replaced(*changes: tuple[int, str]) -> str:
     return "".join(lines)
 
 
-TWO = (written("a.go", 4, 5, "first", "Start"), written("a.go", 14, 15, "second", "Serve"))
 AFTER = replaced((5, "new\nnew\nnew\n"), (15, "new\n"))
+TWO = (written("a.go", 4, 7, "first", "Start"), written("a.go", 16, 17, "second", "Serve"))
 
 
 @pytest.mark.parametrize(
     ("found", "template"),
     [
-        pytest.param(fault("a.go", 6), "first", id="inside what an edit wrote"),
-        pytest.param(fault("a.go", 17), "second", id="the same, after lines have moved"),
+        pytest.param(fault("a.go", 6), "first", id="inside what was written"),
+        pytest.param(fault("a.go", 17), "second", id="in the second part"),
         pytest.param(fault("a.go", 9), "first", id="on a line nobody wrote, nearer to the first"),
         pytest.param(fault("a.go", 14), "second", id="on a line nobody wrote, nearer to the second"),
         pytest.param(fault("a.go", None), "first", id="the file as a whole"),
@@ -83,7 +84,7 @@ def test_fault_is_traced(found: Fault, template: str | None) -> None:
 
 
 def test_fault_in_a_new_file_is_its_template_s() -> None:
-    cut = stage({}, {"new.go": LINES}, written("new.go", 0, 0, "file"))
+    cut = stage({}, {"new.go": LINES}, written("new.go", 0, 20, "file"))
     assert getattr(trace(cut, fault("new.go", 7)), "template", None) == "file"
 
 
@@ -91,6 +92,50 @@ def test_unused_import_is_of_who_asked_for_it() -> None:
     asked = written("a.go", 0, 0, "asker", package="errors")
     cut = stage({"a.go": LINES}, {"a.go": AFTER}, *TWO, asked)
     assert getattr(trace(cut, fault("a.go", 6, '"errors" imported and not used')), "template", None) == "asker"
+
+
+BEFORE = b'package a\n\nimport "fmt"\n\nfunc F() {\n\tfmt.Println(1)\n}\n\nfunc G() {\n\tfmt.Println(2)\n}\n'
+
+
+def edit(old: bytes, new: bytes | None) -> tuple[Span, int | None]:
+    at = BEFORE.index(old)
+    return Span(at, at + len(old)), None if new is None else len(new)
+
+
+@pytest.mark.parametrize(
+    ("made", "after", "lines"),
+    [
+        pytest.param(
+            [edit(b"1", b"one"), edit(b"2", b"two")],
+            BEFORE.replace(b"1", b"one").replace(b"2", b"two"),
+            [(5, 6), (9, 10)],
+            id="texts of known length",
+        ),
+        pytest.param(
+            [edit(b"\tfmt.Println(1)\n", None), edit(b"2", b"two")],
+            BEFORE.replace(b"\tfmt.Println(1)\n", b"\ta()\n\tb()\n\tc()\n").replace(b"2", b"two"),
+            [(5, 8), (11, 12)],
+            id="text that was rendered",
+        ),
+        pytest.param(
+            [edit(b"1", b"one"), (Span(len(BEFORE), len(BEFORE)), None)],
+            BEFORE.replace(b"1", b"one") + b"\nfunc H() {\n\tfmt.Println(3)\n}\n",
+            [(5, 6), (12, 15)],
+            id="text at the end that looks like what is before it",
+        ),
+        pytest.param(
+            [edit(b"2", b"two")],
+            BEFORE.replace(b'import "fmt"', b'import (\n\t"errors"\n\t"fmt"\n)').replace(b"2", b"two"),
+            [(12, 13)],
+            id="imports above have changed",
+        ),
+        pytest.param([edit(b"2", b"two")], b"package a\n", [(1, 2)], id="nothing is as it was"),
+    ],
+)
+def test_edits_are_found_in_the_file_after_the_step(
+    made: list[tuple[Span, int | None]], after: bytes, lines: list[tuple[int, int]]
+) -> None:
+    assert locate(BEFORE, after, made) == lines
 
 
 # --- types ------------------------------------------------------------------------------------------------

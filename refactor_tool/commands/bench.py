@@ -195,7 +195,8 @@ class _Bench:
         own = config.goos == goos
         env = self._env | {"GOOS": config.goos, "GOARCH": goarch if own else config.goarch}
         env["CGO_ENABLED"] = "1" if own and self._cgo else "0"
-        return gotool.run(self._go, args, self._copy.module, env, _PATIENCE)
+        answer = gotool.run(self._go, args, self._copy.module, env, _PATIENCE)
+        return replace(answer, err=answer.err.replace(f"{self._copy.module}/".encode(), b""))
 
 
 def _packages(stage: Stage, paths: frozenset[str]) -> tuple[str, ...]:

@@ -149,10 +149,14 @@ def joined(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
 
 @record
 class Tested:
-    """What `go test -json` told: outcome and output by (import path, test), "" for the package itself."""
+    """What `go test -json` told: outcome and output by (import path, test), "" for the package itself.
+
+    `unbuilt` are the packages that could not be compiled; they have failed too.
+    """
 
     outcomes: Mapping[tuple[str, str], str]
     output: Mapping[tuple[str, str], str]
+    unbuilt: frozenset[str] = frozenset()
 
     @property
     def passed(self) -> int:
@@ -163,6 +167,7 @@ def tested(output: bytes) -> Tested:
     """Read the events of `go test -json`; lines that are none are left out."""
     outcomes: dict[tuple[str, str], str] = {}
     told: dict[tuple[str, str], list[str]] = {}
+    unbuilt: set[str] = set()
     for line in output.decode("utf-8", "replace").splitlines():
         try:
             event = json.loads(line) if line.startswith("{") else {}
@@ -170,11 +175,14 @@ def tested(output: bytes) -> Tested:
             event = {}
         key = (str(event.get("Package") or event.get("ImportPath") or "").split(" ")[0], str(event.get("Test", "")))
         match event.get("Action"):
-            case "pass" | "fail" | "skip" | "build-fail" as action:
-                outcomes[key] = "fail" if action == "build-fail" else action
+            case "pass" | "fail" | "skip" as action:
+                outcomes[key] = action
+            case "build-fail":
+                outcomes[key] = "fail"
+                unbuilt.add(key[0])
             case "output" | "build-output":
                 told.setdefault(key, []).append(str(event.get("Output", "")))
-    return Tested(outcomes, {key: "".join(lines) for key, lines in told.items()})
+    return Tested(outcomes, {key: "".join(lines) for key, lines in told.items()}, frozenset(unbuilt))
 
 
 def failures(module: str, after: Tested, before: Tested | None, config: str) -> list[Fault]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
 from refactor_tool.model import (
     Edit,
     FileChange,
-    Finding,
     Fragment,
     NeedImport,
     NewFile,
@@ -17,8 +16,12 @@ from refactor_tool.model import (
     Plan,
     Rewrite,
     Snapshot,
+    Span,
+    Step,
 )
+from refactor_tool.record import replace
 from refactor_tool.verified import Origin, Stage, Written
+from refactor_tool.verify.locate import line_after, locate
 
 
 def of_plan(plan: Plan) -> tuple[Stage, ...]:
@@ -27,7 +30,7 @@ def of_plan(plan: Plan) -> tuple[Stage, ...]:
     before = plan.base
     for step in plan.steps:
         after = before.with_changes(step.changes)
-        written = tuple(part for finding in step.findings for part in _written(Places(before), finding))
+        written = tuple(_written(Places(before), step))
         stages.append(Stage(step.id, step.title, before, after, step.changes, written))
         before = after
     return tuple(stages)
@@ -40,18 +43,15 @@ def of_series(
 
     Where the folder's plan.json tells of as many steps, its ids and titles are used, and its sites are known.
     """
-    names = [(name.removesuffix(".patch"), "") for name, _ in patches]
-    sites: dict[str, list[Written]] = {}
     told = _read(plan_json)
-    steps = told.get("steps", [])
-    if len(steps) == len(patches):
-        names = [(str(step["id"]), str(step["title"])) for step in steps]
-        sites = _sites(told)
+    names = [(str(step["id"]), str(step["title"])) for step in told.get("steps", [])]
+    if len(names) != len(patches):
+        told, names = {}, [(name.removesuffix(".patch"), "") for name, _ in patches]
     stages = []
     before = base
     for (name, title), (_, changes) in zip(names, patches, strict=True):
         after = before.with_changes(changes)
-        stages.append(Stage(name, title, before, after, tuple(changes), tuple(sites.get(name, ()))))
+        stages.append(Stage(name, title, before, after, tuple(changes), tuple(_sites(told, name, changes))))
         before = after
     return tuple(stages)
 
@@ -71,26 +71,39 @@ def of_tree(tree: Snapshot) -> Stage:
     return Stage("tree", tree.label, None, tree)
 
 
-def _written(places: Places, finding: Finding) -> Iterator[Written]:
-    if not isinstance(finding.verdict, Rewrite):
-        return
-    line = places.position(finding.path, finding.span.start).line
+def _written(places: Places, step: Step) -> Iterator[Written]:
+    """Yield what each site of a step wrote, at its place after the step."""
+    made: dict[str, dict[tuple[Span, bytes | Fragment], Origin]] = {}
+    for finding in step.findings:
+        if not isinstance(finding.verdict, Rewrite):
+            continue
+        line = places.position(finding.path, finding.span.start).line
+        origin = Origin(finding.id, finding.path, line, finding.function, finding.message)
+        for change in finding.verdict.changes:
+            match change:
+                case Edit(path=path, span=span, text=text):
+                    made.setdefault(path, {}).setdefault((span, text), origin)
+                case NewFile(path=path, text=text):
+                    yield Written(path, 0, _lines(step, path), replace(origin, template=text.template))
+                case NeedImport(path=path, package=package):
+                    yield Written(path, 0, 0, origin, package)
+                case _:
+                    assert_never(change)
+    changes = {change.path: change for change in step.changes}
+    for path, origins in made.items():
+        file = changes.get(path)
+        if file is None or file.before is None or file.after is None:
+            continue
+        ordered = sorted(origins, key=lambda edit: edit[0])
+        sizes = [(span, len(text) if isinstance(text, bytes) else None) for span, text in ordered]
+        for edit, (start, end) in zip(ordered, locate(file.before.data, file.after.data, sizes), strict=True):
+            template = edit[1].template if isinstance(edit[1], Fragment) else ""
+            yield Written(path, start, end, replace(origins[edit], template=template))
 
-    def origin(template: str) -> Origin:
-        return Origin(finding.id, finding.path, line, finding.function, finding.message, template)
 
-    for change in finding.verdict.changes:
-        match change:
-            case Edit(path=path, span=span, text=text):
-                start = places.position(path, span.start).line - 1
-                end = places.position(path, max(span.start, span.end - 1)).line
-                yield Written(path, start, end, origin(text.template if isinstance(text, Fragment) else ""))
-            case NewFile(path=path, text=text):
-                yield Written(path, 0, 0, origin(text.template))
-            case NeedImport(path=path, package=package):
-                yield Written(path, 0, 0, origin(""), package)
-            case _:
-                assert_never(change)
+def _lines(step: Step, path: str) -> int:
+    found = next((change.after for change in step.changes if change.path == path), None)
+    return found.data.count(b"\n") if found is not None else 0
 
 
 def _read(plan_json: bytes | None) -> Mapping[str, Any]:
@@ -102,14 +115,14 @@ def _read(plan_json: bytes | None) -> Mapping[str, Any]:
     return told if is_ours else {}
 
 
-def _sites(told: Mapping[str, Any]) -> dict[str, list[Written]]:
-    """Return the sites of a plan.json by step; their lines are those of the base."""
-    sites: dict[str, list[Written]] = {}
-    for found in _rewrites(told.get("findings", [])):
-        origin = Origin(found["id"], found["path"], found["line"], found["function"], found["message"])
-        sites.setdefault(found["id"], []).append(Written(found["path"], found["line"] - 1, found["end_line"], origin))
-    return sites
-
-
-def _rewrites(findings: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    return (found for found in findings if found.get("verdict") == "rewrite")
+def _sites(told: Mapping[str, Any], step: str, changes: Sequence[FileChange]) -> Iterator[Written]:
+    """Yield the sites of a step that a plan.json tells of; it tells their lines in the base."""
+    by_path = {change.path: change for change in changes}
+    for found in told.get("findings", []):
+        change = by_path.get(found["path"])
+        if found["id"] != step or found["verdict"] != "rewrite" or change is None or change.after is None:
+            continue
+        origin = Origin(step, found["path"], found["line"], found["function"], found["message"])
+        before = change.before.data if change.before is not None else b""
+        lines = [line_after(before, change.after.data, found[key] - 1) for key in ("line", "end_line")]
+        yield Written(found["path"], lines[0], lines[1] + 1, origin)
