@@ -234,7 +234,7 @@ def test_image_has_what_it_runs(tmp_path: Path) -> None:
                 ["git", "-C", ROOT, "ls-files", source], capture_output=True, text=True, check=False
             )
             assert tracked.returncode or tracked.stdout, f"{source} is not committed"
-            where.parent.mkdir(parents=True, exist_ok=True)
+            (where if target.endswith("/") else where.parent).mkdir(parents=True, exist_ok=True)
             if (ROOT / source).is_dir():
                 shutil.copytree(ROOT / source, where)
             else:
