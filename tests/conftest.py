@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from refactor_tool.model import EnvironmentFailure
 from refactor_tool.world import gotool
+from tests.cluster import local_cluster
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,3 +43,10 @@ def go_cache(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Conf
     """Return a folder for XDG_CACHE_HOME. What Go compiles is kept in pytest's cache from run to run, where there is one."""
     kept = getattr(pytestconfig, "cache", None)
     return tmp_path_factory.mktemp("go") if kept is None else Path(kept.mkdir("verify"))
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """Give a real cluster of two workers, for all tests that need one."""
+    with local_cluster(2) as made:
+        yield made

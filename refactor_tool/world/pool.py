@@ -1,14 +1,14 @@
 """Where work runs: here, in processes of this machine, or on a Dask cluster that is there already.
 
 All three run the same function on the same items and give the results in the order of the items. An item whose worker
-dies is tried once more by itself; what then has no result is `Lost`, and the others have theirs.
+dies is tried once more, alone; what then has no result is `Lost`, and the others have theirs.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -139,11 +139,20 @@ class Cluster:
     executor: Executor
 
     def each(self, work: Callable[[_T], _R], items: Sequence[_T]) -> Iterator[_R | Lost]:
-        for future in [self.executor.submit(work, item) for item in items]:
+        futures = [self.executor.submit(work, item) for item in items]
+        for item, future in zip(items, futures, strict=True):
             try:
                 yield future.result()
-            except Exception as error:
-                yield Lost(f"the cluster gave no result: {type(error).__name__}: {error}")
+            except Exception:
+                wait(futures)
+                yield self._alone(work, item)
+
+    def _alone(self, work: Callable[[_T], _R], item: _T) -> _R | Lost:
+        """Work on an item while nothing else runs: a worker that dies takes all down that wait for it."""
+        try:
+            return self.executor.submit(work, item).result()
+        except Exception as error:
+            return Lost(f"the cluster gave no result: {type(error).__name__}: {_one_line(error)}")
 
 
 @contextmanager
@@ -164,7 +173,7 @@ def _cluster(address: str) -> Iterator[Cluster]:
         ) from None
     with client:
         _require_workers(client, address)
-        yield Cluster(max(1, sum(client.nthreads().values())), client.get_executor(pure=False, retries=1))
+        yield Cluster(max(1, sum(client.nthreads().values())), client.get_executor(pure=False))
 
 
 #: How long a scheduler, and its first worker, may take to answer.
