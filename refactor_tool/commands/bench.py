@@ -196,7 +196,7 @@ class _Bench:
         env = self._env | {"GOOS": config.goos, "GOARCH": goarch if own else config.goarch}
         env["CGO_ENABLED"] = "1" if own and self._cgo else "0"
         answer = gotool.run(self._go, args, self._copy.module, env, _PATIENCE)
-        return replace(answer, err=answer.err.replace(f"{self._copy.module}/".encode(), b""))
+        return replace(answer, err=self._copy.relative(answer.err))
 
 
 def _packages(stage: Stage, paths: frozenset[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ repository is at work. Links are left out: nothing in the copy leads out of it.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -20,6 +21,8 @@ from refactor_tool.world.place import Place, locate
 from refactor_tool.world.text import disk_name
 from refactor_tool.world.tree import list_commit
 
+_NAME = "refactor-tool-"
+
 
 class Checkout:
     """The copy of what a snapshot was read from; a context manager. `module` is the folder the snapshot is of.
@@ -30,7 +33,7 @@ class Checkout:
     def __init__(self, path: Path | None, snapshot: Snapshot) -> None:
         self._place = locate(path)
         self._snapshot = snapshot
-        self._top = Path(tempfile.mkdtemp(prefix="refactor-tool-"))
+        self._top = Path(tempfile.mkdtemp(prefix=_NAME))
         self.tree = self._top / "tree"
         self.scratch = self._top / "scratch"
         #: The module's folder below `tree`: "" or ending in a slash.
@@ -74,6 +77,11 @@ class Checkout:
             else:
                 where.parent.mkdir(parents=True, exist_ok=True)
                 where.write_bytes(file.data)
+
+    def relative(self, said: bytes) -> bytes:
+        """Return what a tool said with places relative to the module; Go's cache repeats those of earlier copies."""
+        pattern = rb"[^\s:]*/" + _NAME.encode() + rb"\w{8}/tree/" + re.escape(os.fsencode(self.prefix))
+        return re.sub(pattern, b"", said)
 
     def _where(self, path: str) -> Path:
         if {"", ".", ".."} & set(path.split("/")):
