@@ -20,9 +20,9 @@ from refactor_tool.codemods._etcd_sites import (
 )
 from refactor_tool.codemods._k3s import ETCD, declares, package
 from refactor_tool.gosrc import ast, layout
-from refactor_tool.gosrc.tree import Occurrence, Tree
+from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
 from refactor_tool.gosrc.walk import trail, walk
-from refactor_tool.model import Change, Edit, Finding, Leave, Manual, Rewrite, Span, Verdict
+from refactor_tool.model import Change, Edit, Finding, Leave, Manual, NeedImport, Rewrite, Span, Verdict
 from refactor_tool.record import record
 
 LOCK = Template("etcd-ready/client_lock.go.j2", ("receiver",))
@@ -126,7 +126,9 @@ class _StartClient:
         )
         if clash is not None:
             return Manual(f"{clash} is there already, but not the lock", _BY_HAND)
-        if not ctx or not client or decl.body_span is None or decl.receiver is None or len(stmts) < 2:
+        if isinstance(client, Manual):
+            return client
+        if not ctx or decl.body_span is None or decl.receiver is None or len(stmts) < 2:
             return Manual("startClient has parameters or a receiver that are not known", _BY_HAND)
         if not _is_compared(stmts[0], self.name, "!="):
             return Manual("startClient does not begin with a check that there is no client", _BY_HAND)
@@ -135,18 +137,33 @@ class _StartClient:
             "type": tree.text(path, decl.receiver.type.span),
             "params": tree.text(path, decl.params_span),
             "ctx": ctx,
-            "client": client,
+            "client": client[0],
         }
         opened = Span(decl.body_span.start + 1, decl.body_span.start + 1)
         split = Edit(path, self._gap(stmts[0], stmts[1]), SPLIT.filled(values))
-        return _shapes.combined((Edit(path, opened, LOCK.filled(values)), split), self._datastore(), self._dropped())
+        guarded: tuple[Change, ...] = (Edit(path, opened, LOCK.filled(values)), split, *client[1])
+        return _shapes.combined(guarded, self._datastore(), self._dropped())
 
-    def _client_type(self) -> str:
-        for path, decl in self.tree.types(package(self.tree, ETCD), "ETCD"):
-            for field in decl.type.fields if isinstance(decl.type, ast.StructType) else ():
-                if path == self.path and any(ident.name == "client" for ident in field.names):
-                    return self.tree.text(path, field.type.span)
-        return ""
+    def _client_type(self) -> tuple[str, tuple[NeedImport, ...]] | Manual:
+        """Return how the type of the client is written in the function's file, which may not be that of its field."""
+        tree = self.tree
+        fields = [
+            (path, field.type)
+            for path, decl in tree.types(package(tree, ETCD), "ETCD")
+            for field in (decl.type.fields if isinstance(decl.type, ast.StructType) else ())
+            if any(ident.name == "client" for ident in field.names)
+        ]
+        match fields:
+            case [(path, type_)] if path == self.path:
+                return tree.text(path, type_.span), ()
+            case [(path, ast.Unary(op="*", x=ast.Selector(x=ast.Ident(name=local))) as type_)]:
+                named = tree.named_type(TypeRef(type_, path))
+                known = tree.qualify(self.path, named.package, local, self.decl.span.start) if named else None
+                if named is not None and known is not None:
+                    return f"*{known.prefix}{named.name}", _shapes.needs(self.path, known)
+            case _:
+                pass
+        return Manual("the type of the client cannot be named where it is started", _BY_HAND)
 
     def _gap(self, first: ast.Stmt, second: ast.Stmt) -> Span:
         """Return what is between two statements but the last line break, up to the comment above the second."""

@@ -264,17 +264,22 @@ def _new_name(tree: Tree, use: Occurrence) -> str | None:
 
 
 def _is_about_permissions(tree: Tree, path: str) -> bool:
-    """Tell whether the channel of that name is closed where the permissions are waited for, and nowhere else."""
-    closes = [use for use in tree.occurrences(path, _OLD) if use.role in ("close", "defer-close")]
-    waits = [use for use in tree.occurrences(path, CALLS) if use.name == "WaitForRBACReady" and use.role == "call"]
+    """Tell whether the channel of that name is closed where the permissions are waited for, and nowhere else.
+
+    A file that does not close one is given that of the package's other files.
+    """
+    files = [each for each in tree.package_files(tree.package_of(path)) if OLD_NAME.encode() in tree.data(each)]
+    closes = [use for each in files for use in tree.occurrences(each, _OLD) if use.role in ("close", "defer-close")]
+    closes = [use for use in closes if use.path == path] or closes
+    waits = [use for each in files for use in tree.occurrences(each, CALLS) if use.name == "WaitForRBACReady"]
     return bool(closes) and all(
-        any(_in_one_function(tree, path, close.span, wait.span) for wait in waits) for close in closes
+        any(_in_one_function(tree, close, wait) for wait in waits if wait.role == "call") for close in closes
     )
 
 
-def _in_one_function(tree: Tree, path: str, one: Span, other: Span) -> bool:
-    decl = _shapes.body_at(tree, path, one, other)
-    return decl is not None and functions_at(decl, one)[-1:] == functions_at(decl, other)[-1:] != ()
+def _in_one_function(tree: Tree, one: Occurrence, other: Occurrence) -> bool:
+    decl = _shapes.body_at(tree, one.path, one.span, other.span) if one.path == other.path else None
+    return decl is not None and functions_at(decl, one.span)[-1:] == functions_at(decl, other.span)[-1:] != ()
 
 
 # --- deferred closes --------------------------------------------------------------------------------
