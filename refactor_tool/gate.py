@@ -159,8 +159,8 @@ def _result(places: Places, finding: Finding, fingerprint: str) -> Result:
     )
 
 
-def _order(result: Result) -> tuple[str, Position, Position, str, str]:
-    return result.path, result.start, result.end, result.id, result.fingerprint
+def _order(result: Result) -> tuple[str, Position, Position, str, str, str]:
+    return result.path, result.start, result.end, result.id, result.message, result.fingerprint
 
 
 # --- what excuses a finding ---------------------------------------------------------------------------
