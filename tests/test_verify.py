@@ -384,6 +384,22 @@ def test_patch_that_does_not_apply_is_a_conflict(verify: Verify, tmp_path: Path)
     assert "does not apply" in ran.err
 
 
+def test_uncommitted_work_is_verified(verify: Verify, go: gotool.Go, tmp_path: Path) -> None:
+    where = repo_of(tmp_path / "r", small())
+    (where / "b/b.go").write_text('package b\n\nimport "example.com/m/a"\n\nvar Two = a.Three()\n')
+    ran = verify(where, "--base", "HEAD")
+    assert ran.code == 1
+    assert b"b/b.go:5:13: types: change in var Two: undefined: a.Three" in ran.out
+
+
+def test_mailbox_is_verified_on_a_folder_without_git(verify: Verify, go: gotool.Go, tmp_path: Path) -> None:
+    where = repo_of(tmp_path / "r", trees.before())
+    (tmp_path / "box").write_bytes(run("plan", where, "--stdout").out)
+    shutil.rmtree(where / ".git")
+    ran = verify(where, "--series", tmp_path / "box")
+    assert (ran.code, ran.last) == (0, f"verified at level types: {len(SUITE)} steps, no new error")
+
+
 # --- build and behaviour --------------------------------------------------------------------------------------
 
 TEST = 'package a\n\nimport "testing"\n\nfunc TestOne(t *testing.T) {\n\tif One() != %d {\n\t\tt.Errorf("got %%d", One())\n\t}\n}\n'

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from refactor_tool.commands.bench import Pace
 from refactor_tool.model import EnvironmentFailure, ExitCode, File, FileChange, Snapshot, Span, gravest
 from refactor_tool.report.text import Paint
 from refactor_tool.report.verified import render_json, render_text
@@ -339,6 +340,15 @@ def test_only_configurations_that_select_a_change_are_touched() -> None:
     assert build.touched(cut, frozenset({"a/a.go", "b/c.go"})) == ("./a", "./b")
     assert build.touched(cut, frozenset({"a/other.go"})) == ()
     assert build.touched(cut, frozenset({"b/other.go"})) == ("./b",), "a file went"
+
+
+def test_time_that_is_left_is_told_from_the_first_configuration_on() -> None:
+    told: list[tuple[str, int, int]] = []
+    pace = Pace("build", lambda *step: told.append(step), 3)
+    for _ in range(3):
+        pace.tell()
+    assert told[0] == ("build: configuration", 0, 3)
+    assert [(what, at) for what, at, _ in told[1:]] == [("build, about 0 s left: configuration", at) for at in (1, 2)]
 
 
 # --- the decision ---------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def run(
             return tuple(Checked(level, gaps=(gap,)) for _ in stages)
         home = gotool.Home(gotool.cache_folder(), copy.scratch)
         env = gotool.environment(go, home, network=network)
-        pace = _Pace(level, step, len(stages) * len(BUILD_CONFIGS))
+        pace = Pace(level, step, len(stages) * len(BUILD_CONFIGS))
         bench = _Bench(copy, module, go, env, cgo, pace)
         return tuple(bench.build(stage) if level == "build" else bench.test(stage) for stage in stages)
 
@@ -65,7 +65,7 @@ class _Found:
     note: str = ""
 
 
-class _Pace:
+class Pace:
     """Tell how far the work is, and how long the rest will take as soon as the first of it is done."""
 
     def __init__(self, what: str, step: Callable[[str, int, int], None], total: int) -> None:
@@ -82,7 +82,7 @@ class _Pace:
 class _Bench:
     """A copy of the tree and the toolchain; each stage is applied to it for good."""
 
-    def __init__(self, copy: Checkout, module: str, go: gotool.Go, env: dict[str, str], cgo: bool, pace: _Pace) -> None:
+    def __init__(self, copy: Checkout, module: str, go: gotool.Go, env: dict[str, str], cgo: bool, pace: Pace) -> None:
         self._copy, self._module, self._go, self._env, self._cgo, self._pace = copy, module, go, env, cgo, pace
 
     def build(self, stage: Stage) -> Checked:
