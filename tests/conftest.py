@@ -42,7 +42,9 @@ def go(go_cache: Path) -> gotool.Go:
 def go_cache(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
     """Return a folder for XDG_CACHE_HOME. What Go compiles is kept in pytest's cache from run to run, where there is one."""
     kept = getattr(pytestconfig, "cache", None)
-    return tmp_path_factory.mktemp("go") if kept is None else Path(kept.mkdir("verify"))
+    folder = tmp_path_factory.mktemp("go") if kept is None else Path(kept.mkdir("verify"))
+    (folder / "refactor-tool").mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session")
