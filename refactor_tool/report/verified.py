@@ -113,10 +113,9 @@ def _note(ran: Ran) -> str:
         hint = f"; {ran.hint}" if ran.hint else ""
         return printable(f"not verified: {ran.reason}{hint}")
     configs = dict.fromkeys(config for checked in ran.checked for config in checked.configs)
-    notes = dict.fromkeys(checked.note for checked in ran.checked if checked.note)
-    where = f"in {', '.join(configs)}: " if configs else ""
-    told = list(notes)
-    return f"{where}{'; '.join(told)}" if len(told) < 4 else f"{where}{told[0]} to {told[-1]}"
+    notes = list(dict.fromkeys(checked.note for checked in ran.checked if checked.note))
+    told = " to ".join(dict.fromkeys((notes[0], notes[-1]))) if notes else ""
+    return ": ".join(filter(None, (", ".join(configs), told))) or "nothing to look at"
 
 
 def _fault(stage: str, ran: Ran, fault: Fault, paint: Paint) -> Iterator[str]:
