@@ -127,20 +127,23 @@ def _flags(request: Request) -> dict[str, Any]:
 
 
 def _config_file(request: Request, aside: Aside) -> config.ConfigFile | None:
-    known = config.Known(tuple(FORMATS), catalogue.hazard_ids())
     if request.config is not None:
         data = read_file(request.config)
         if data is None:
             raise UsageError(f"{request.config}: no such file", "give --config a file that exists")
         name = config.PYPROJECT if request.config.name == config.PYPROJECT else str(request.config)
-        return config.parse(name, "", data, known)
+        return config.parse(name, "", data, _known())
     names = [f"{folder}{name}" for folder in aside.folders for name in (config.FILE, config.PYPROJECT)]
     for name, data in aside.read(names).items():
         folder, slash, base = name.rpartition("/")
-        found = config.parse(base, folder + slash, data, known)
+        found = config.parse(base, folder + slash, data, _known())
         if found is not None:
             return found
     return None
+
+
+def _known() -> config.Known:
+    return config.Known(tuple(FORMATS), catalogue.hazard_ids())
 
 
 # --- the judgement ------------------------------------------------------------------------------------
@@ -262,13 +265,13 @@ def _with_fixes(report: Report, cache: ParseCache) -> Report:
 
 
 def _baseline(request: Request, settings: Config, aside: Aside) -> Baseline | None:
-    from refactor_tool import baseline
-
     if request.write_baseline and (request.baseline is None or settings.base):
         what = "which file to write" if request.baseline is None else "a whole tree, not what is new since --base"
         raise UsageError(f"--write-baseline needs to know {what}", "check --baseline FILE --write-baseline")
     if not settings.baseline:
         return None
+    from refactor_tool import baseline
+
     typed = request.baseline is not None
     data = read_file(Path(settings.baseline)) if typed else aside.read([settings.baseline]).get(settings.baseline)
     file = Path(settings.baseline) if typed else aside.root / settings.baseline
@@ -323,10 +326,10 @@ def _failed(request: Request, code: ExitCode, message: str) -> Report:
 
 
 def _write_files(report: Report, outputs: Sequence[Output]) -> None:
-    from refactor_tool.world.out import write_file_atomic
-
     for output in outputs:
         if output.file is not None:
+            from refactor_tool.world.out import write_file_atomic
+
             write_file_atomic(output.file, render(output.format, report, Paint(colour=False)))
 
 
