@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from refactor_tool.rule import MARK
+from refactor_tool.rules import RULES
 from tests import trees
 from tests.command import run
 from tests.repo import Repo
@@ -39,6 +41,7 @@ FIFTH = {
     "behind a tag nobody sets": go(CALL % "util.", head="//go:build never\n\npackage agent"),
     "in parentheses": go(CALL % "(util).").replace("(util).WaitForAPIServerReady(", "(util.WaitForAPIServerReady)("),
 }
+HAZARD_FILE = "pkg/agent/hazard/hazard.go"
 IGNORE = "//refactor-tool:ignore"
 
 
@@ -49,6 +52,14 @@ def fifth(form: str = "plain call") -> trees.Files:
 def excused(comment: str) -> trees.Files:
     """Return the migrated tree with a fifth wait and a comment above it."""
     return trees.added(trees.after(), EXTRA, FIFTH["plain call"].replace("\treturn", f"\t{comment}\n\treturn"))
+
+
+def hazard(comment: str = "") -> str:
+    """Return a file with one hazard, which its rule shows itself; with a comment above the line, if there is one."""
+    (rule,) = [rule for rule in RULES if rule.id == "L22"]
+    lines = rule.bad[0].go.split("\n")
+    at = next(number for number, line in enumerate(lines) if line.endswith(MARK))
+    return "\n".join([*lines[:at], *([comment] if comment else []), lines[at].removesuffix(MARK), *lines[at + 1 :]])
 
 
 def config(text: str, files: Callable[[], trees.Files] = trees.after) -> Callable[[], trees.Files]:
@@ -88,7 +99,11 @@ def then(*steps: Callable[[Repo], object]) -> Callable[[Repo], None]:
 
 
 def put(name: str, text: str | bytes) -> Callable[[Repo], object]:
-    return lambda repo: (repo.path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    def do(repo: Repo) -> None:
+        (repo.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (repo.path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    return do
 
 
 def git(*args: str) -> Callable[[Repo], object]:
@@ -146,6 +161,18 @@ ROWS = [
         ["--base", "main", "--staged"],
         trees.before,
         git("mv", "pkg/agent/tunnel/tunnel.go", "pkg/agent/tunnel/moved.go"),
+    ),
+    Row("old hazards, told from new ones by a base", 0, "there before", ["--base", "main"]),
+    Row("new hazard, and rules that were not asked", 0, "hazard rules not run", prepare=put(HAZARD_FILE, hazard())),
+    Row(
+        "new hazard, suppressed",
+        0,
+        "1 suppressed in the source",
+        ["--base", "main"],
+        prepare=put(HAZARD_FILE, hazard(f"{IGNORE} L22 known")),
+    ),
+    Row(
+        "suppression of a rule that was not asked", 0, "passed", prepare=put(HAZARD_FILE, hazard(f"{IGNORE} L22 known"))
     ),
     # 1: findings or a pending change
     Row("campaign to do", 1, "steps to do: surface-readyz-errors (1 site), executor-ready-channels", (), trees.before),
@@ -217,10 +244,27 @@ ROWS = [
         ["--fail-on", "error"],
         config('fail-on = "never"', fifth),
     ),
+    Row("old hazards, asked for", 1, "findings at or above error", ["--rules", "all"]),
+    Row(
+        "new hazard",
+        1,
+        "failed (exit 1): 1 finding at or above error",
+        ["--base", "main"],
+        prepare=put(HAZARD_FILE, hazard()),
+    ),
+    Row(
+        "new hazard, asked for alone",
+        1,
+        "1 finding",
+        ["--rules", "L22", "--base", "main"],
+        prepare=put(HAZARD_FILE, hazard()),
+    ),
+    Row("hazards wanted by the configuration", 1, "findings at or above error", (), config('rules = "all"')),
     # 2: usage or configuration
     Row("unknown format", 2, "there is no format 'sarf'; did you mean 'sarif'?", ["--format", "sarf"], writes=False),
     Row("format without its file", 2, "no file is named", ["--format", "sarif="], writes=False),
     Row("two formats on standard output", 2, "two formats go to standard output", ["--format", "json"], writes=False),
+    Row("unknown rule", 2, "there is no rule 'L9'; did you mean 'L09'?", ["--rules", "L9"]),
     Row("unknown threshold", 2, "'eror' is no threshold; did you mean 'error'?", ["--fail-on", "eror"]),
     Row("unknown option", 2, "", ["--fial-on", "error"], writes=False),
     Row("unknown key", 2, "there is no key 'fail_on'; did you mean 'fail-on'?", (), config("fail_on = 1")),
