@@ -13,9 +13,15 @@ _COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
 def render(report: Report, paint: Paint) -> bytes:
-    """Return the results, the problems and the decision, in UTF-8 whatever the locale."""
+    """Return the results, the problems and the decision, in UTF-8 whatever the locale.
+
+    What is excused comes first, a line each, so that what counts stands where the eye is: at the end.
+    """
     source = Source(report.plan.base)
-    lines = [line for result in report.results for line in _result(report, result, source, paint)]
+    lines = [_excused(result, paint) for result in report.results if result.status != "open"]
+    lines += [
+        line for result in report.results if result.status == "open" for line in _open(report, result, source, paint)
+    ]
     for problem in report.problems:
         place = f"{printable(problem.path)}{f':{problem.line}' if problem.line else ''}: " if problem.path else ""
         step = f"{problem.step}: " if problem.step else ""
@@ -33,20 +39,23 @@ def decision_line(report: Report, paint: Paint) -> str:
     return f"{paint(head, 'green' if decision.code is ExitCode.CLEAN else 'red')}:{rest}"
 
 
-def _result(report: Report, result: Result, source: Source, paint: Paint) -> Iterator[str]:
-    is_open = result.status == "open"
-    word = result.severity if is_open else result.status
+def _excused(result: Result, paint: Paint) -> str:
+    return paint(f"{_head(result, result.status)} ({printable(result.why)})", "dim")
+
+
+def _open(report: Report, result: Result, source: Source, paint: Paint) -> Iterator[str]:
     colour = _COLOURS[result.severity] if is_held(result, report.decision.fail_on) else "dim"
-    function = f" in {printable(result.function)}" if result.function else ""
-    yield (
-        f"{paint(f'{printable(result.path)}:{result.start.line}:{result.start.column}', 'bold')}: "
-        f"{paint(word, colour)}: {result.id}{function}: {printable(result.message)}"
-    )
-    excerpt = source.excerpt(result.path, result.start, result.end) if is_open else None
+    yield _head(result, paint(result.severity, colour))
+    excerpt = source.excerpt(result.path, result.start, result.end)
     if excerpt is not None:
         number = str(result.start.line)
         yield f"  {number} | {excerpt[0]}"
         yield f"  {' ' * len(number)} | {paint(excerpt[1], colour)}"
-    note = result.advice if is_open else result.why
-    if note:
-        yield f"    {printable(note)}"
+    if result.advice:
+        yield f"    {printable(result.advice)}"
+
+
+def _head(result: Result, word: str) -> str:
+    function = f" in {printable(result.function)}" if result.function else ""
+    place = f"{printable(result.path)}:{result.start.line}:{result.start.column}"
+    return f"{place}: {word}: {result.id}{function}: {printable(result.message)}"
