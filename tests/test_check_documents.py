@@ -190,3 +190,29 @@ def test_baseline_survives_moved_lines_and_reordered_functions(tmp_path: Path) -
     assert run("check", repo.path, "--baseline", accepted).code == 0
     assert run("check", repo.path, "--baseline", accepted, "--write-baseline").code == 0
     assert accepted.read_bytes() == first
+
+
+# --- real trees ---------------------------------------------------------------------------------------
+
+
+def test_gate_on_the_tree_of_the_issue(corpus: Path) -> None:
+    ran = run("check", corpus / "k3s.git", "--ref", "before/issue")
+    assert ran.code == 1
+    for codemod in SUITE:
+        assert codemod.id in ran.last
+
+
+def test_gate_on_the_tree_that_the_series_makes(corpus: Path, tmp_path: Path) -> None:
+    repo = Repo(tmp_path / "k3s")
+    repo.take(corpus / "k3s.git", "before/issue")
+    assert run("apply", repo.path, "--branch", "moved").code == 0
+    ran = run("check", repo.path, "--ref", "moved")
+    assert ran.code == 0, ran.last
+
+
+@pytest.mark.parametrize("ref", ["after/etcd", "later/2025-06", "later/2025-11", "later/2026-04"])
+def test_gate_has_nothing_pending_after_upstream_moved(corpus: Path, ref: str) -> None:
+    document = json.loads(run("check", corpus / "k3s.git", "--ref", ref, "--rules", "all", "--format", "json").out)
+    assert document["gate"]["pending"] == []
+    assert [result for result in document["gate"]["results"] if result["verdict"] != "hazard"] == []
+    assert run("check", corpus / "k3s.git", "--ref", ref).code == 0
