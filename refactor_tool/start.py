@@ -56,6 +56,10 @@ def _boundary() -> Iterator[None]:
     except KeyboardInterrupt:
         _complain("interrupted; nothing was written")
         raise SystemExit(ExitCode.INTERRUPTED) from None
+    except SystemExit as end:
+        if end.code == ExitCode.INTERRUPTED:  # typer has made this of the interrupt, and said nothing
+            _complain("interrupted; nothing was written")
+        raise
     except BrokenPipeError:
         sys.stderr.close()  # the reader is gone; the interpreter must not complain about it
         raise SystemExit(ExitCode.FINDINGS) from None
