@@ -203,6 +203,9 @@ def check(
             "--rules", metavar="WHICH", help="Hazard rules: all, none or ID,ID; all with --base or --baseline."
         ),
     ] = None,
+    verify: Annotated[
+        str | None, typer.Option("--verify", metavar="LEVEL", help="Prove the change with Go too: syntax or types.")
+    ] = None,
     today: Annotated[
         str | None, typer.Option("--today", metavar="YYYY-MM-DD", help="The day that suppressions expire by.")
     ] = None,
@@ -222,6 +225,7 @@ def check(
         write_baseline=write_baseline,
         config=config,
         rules=rules,
+        verify=verify,
         today=today,
     )
     raise typer.Exit(run(request))

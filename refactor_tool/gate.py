@@ -70,11 +70,13 @@ def judge(
     base: Examined | None = None,
     base_name: str = "",
     baseline: Baseline | None = None,
+    proof: Sequence[Result] = (),
 ) -> Report:
     """Return every result and the decision.
 
     `rules` are all there are, in the order to name them. `today` is YYYY-MM-DD; a suppression counts up to and
     including its last day. With `base`, what counts there already is `known`; a file that moved since is the same file.
+    `proof` is what the Go toolchain found; nothing excuses that.
     """
     plan = tree.plan
     ids = [rule.id for rule in rules]
@@ -86,7 +88,7 @@ def judge(
         found = list(_known(found, names, there, base_name))
     if baseline is not None:
         found = [*_accepted(found, baseline), *_stale(found, baseline)]
-    results = tuple(sorted(found, key=_order))
+    results = tuple(sorted([*found, *proof], key=_order))
     problems = _untold(plan.problems, results)
     pending = _pending(plan, results, ids)
     decision = _decision(plan, results, problems, pending, fail_on)

@@ -58,6 +58,7 @@ COMMANDS: Mapping[str, Mapping[str, Option]] = {
         "--baseline": Option("baseline"),
         "--write-baseline": Option("write_baseline", flag=True),
         "--rules": Option("rules"),
+        "--verify": Option("verify"),
         "--today": Option("today"),
     },
 }

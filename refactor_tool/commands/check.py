@@ -25,11 +25,12 @@ from refactor_tool.model import (
     Finding,
     NothingScanned,
     Plan,
+    Problem,
     Snapshot,
     ToolError,
     UsageError,
 )
-from refactor_tool.outcome import Baseline, Report, is_held
+from refactor_tool.outcome import Baseline, Report, Result, RuleInfo, is_held
 from refactor_tool.record import record, replace
 from refactor_tool.report.formats import FORMATS, WITH_FIXES, render
 from refactor_tool.report.text import Paint
@@ -58,6 +59,7 @@ class Request:
     write_baseline: bool = False
     config: Path | None = None
     rules: str | None = None
+    verify: str | None = None
     today: str | None = None
 
 
@@ -161,15 +163,21 @@ def _judge(request: Request, outputs: tuple[Output, ...]) -> tuple[Report, tuple
     with Progress() as progress:
         tree = _examine(_snapshot(request), wanted, cache, progress.step)
         base = _examine(_base(request, settings), wanted, cache, progress.step) if settings.base else None
+        proved, unproved = _proof(
+            request, tree.plan.base, base.plan.base if base is not None else None, cache, progress
+        )
     tree = _compared(base, tree, wanted, cache)
+    if unproved:
+        tree = replace(tree, plan=replace(tree.plan, problems=(*tree.plan.problems, *unproved)))
     judge = partial(
         gate.judge,
         tree,
-        catalogue.campaign() + (catalogue.hazards() if wanted or tree.suppressions else ()),
+        _catalogue(request, bool(wanted or tree.suppressions)),
         fail_on=settings.fail_on,
         today=day,
         base=base,
         base_name=settings.base,
+        proof=proved,
     )
     report = judge(baseline=baseline)
     if request.write_baseline:
@@ -179,6 +187,27 @@ def _judge(request: Request, outputs: tuple[Output, ...]) -> tuple[Report, tuple
     if any(output.format in WITH_FIXES for output in outputs):
         report = _with_fixes(report, cache)
     return report, outputs
+
+
+def _catalogue(request: Request, hazards: bool) -> tuple[RuleInfo, ...]:
+    found = catalogue.campaign() + (catalogue.hazards() if hazards else ())
+    if request.verify is None:
+        return found
+    from refactor_tool.commands.proof import RULE
+
+    return (*found, RULE)
+
+
+def _proof(
+    request: Request, after: Snapshot, before: Snapshot | None, cache: ParseCache, progress: Progress
+) -> tuple[tuple[Result, ...], tuple[Problem, ...]]:
+    if request.verify is None:
+        return (), ()
+    if request.verify not in ("syntax", "types"):
+        raise UsageError(f"--verify: {request.verify!r} is no level of the gate", "give syntax or types")
+    from refactor_tool.commands.proof import proof
+
+    return proof(before, after, "syntax" if request.verify == "syntax" else "types", cache, progress.step)
 
 
 def _wanted(settings: Config) -> tuple[Rule, ...]:

@@ -85,6 +85,18 @@ def run(request: Request) -> ExitCode:
     return code
 
 
+def prove(before: Snapshot | None, after: Snapshot, level: Level, cache: ParseCache, step: Step) -> Verification:
+    """Verify a tree up to a level that needs no network: the change from `before`, or the tree as it is."""
+    if before is None:
+        subject = Subject("tree", after, (stages.of_tree(after),))
+    else:
+        change = stages.of_change(before, after)
+        subject = Subject("change", after, (change,) if change.changes else ())
+    with _deep():
+        ran, toolchain = _climb(Request(None), subject, level, cache, step) if subject.stages else ((), "")
+    return Verification(subject.snapshot, subject.kind, subject.stages, ran, level, toolchain, ())
+
+
 # --- what was asked -----------------------------------------------------------------------------------
 
 
