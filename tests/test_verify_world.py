@@ -91,6 +91,16 @@ def test_network_is_used_only_where_it_was_asked_for(go: gotool.Go, tmp_path: Pa
         assert all(Path(env[name]).is_relative_to(tmp_path) for name in ("HOME", "GOCACHE", "GOMODCACHE", "GOPATH"))
 
 
+def test_question_to_go_leaves_nothing_behind(go: gotool.Go, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    gotool.find_go()
+    gotool.environment(go, gotool.Home(tmp_path / "cache", tmp_path / "scratch"))
+    time.sleep(1)  # Go counts what it does in a process that outlives it
+    assert list(temporary.iterdir()) == []
+
+
 # --- the copy -------------------------------------------------------------------------------------------------
 
 

@@ -139,6 +139,7 @@ def environment(go: Go, home: Home, *, network: bool = False, cgo: bool = False)
     GOPROXY.
     """
     user = _settings(go.program, "GOMODCACHE", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GONOPROXY")
+    _refuse_telemetry(home.scratch)
     own = (Path(user["GOMODCACHE"]) / "cache" / "download").as_uri() if user["GOMODCACHE"] else ""
     env = {
         "PATH": os.pathsep.join((str(go.program.parent), os.environ.get("PATH", os.defpath))),
@@ -174,6 +175,8 @@ def c_compiler() -> str:
 
 
 _ELSEWHERE = "name another folder with XDG_CACHE_HOME"
+#: Where programs keep settings below a home, as Go sees it.
+_CONFIG = os.path.join("Library", "Application Support") if sys.platform == "darwin" else ".config"
 _PROXIES = frozenset(("http_proxy", "https_proxy", "no_proxy"))
 
 
@@ -207,8 +210,11 @@ def _settings(program: Path, *names: str) -> dict[str, str]:
     home = os.path.expanduser("~")
     with tempfile.TemporaryDirectory(prefix="refactor-tool-") as empty:
         env = {name: value for name, value in os.environ.items() if name not in ("GOFLAGS", "GOOS", "GOARCH")}
-        env |= {"HOME": empty, "XDG_CONFIG_HOME": empty, "GOTOOLCHAIN": "local", "GOWORK": "off"}
-        env.setdefault("GOENV", os.path.join(_config_folder(home), "go", "env"))
+        env.pop("XDG_CONFIG_HOME", None)
+        env |= {"HOME": empty, "GOTOOLCHAIN": "local", "GOWORK": "off"}
+        named = os.environ.get("XDG_CONFIG_HOME", "") if sys.platform != "darwin" else ""
+        env.setdefault("GOENV", os.path.join(named or os.path.join(home, _CONFIG), "go", "env"))
+        _refuse_telemetry(Path(empty))
         answer = _run([str(program), "env", "-json", *names], Path(empty), env, 60, b"")
     try:
         told = json.loads(answer.out) if answer.code == 0 else None
@@ -219,10 +225,11 @@ def _settings(program: Path, *names: str) -> dict[str, str]:
     return {name: str(told.get(name, "")).replace(empty, home) for name in names}
 
 
-def _config_folder(home: str) -> str:
-    if sys.platform == "darwin":
-        return os.path.join(home, "Library", "Application Support")
-    return os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+def _refuse_telemetry(home: Path) -> None:
+    """Keep Go from counting what it does, which it does in a process that outlives it and makes the folder anew."""
+    folder = home / _CONFIG / "go" / "telemetry"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "mode").write_text("off", encoding="ascii")
 
 
 def _number(version: str) -> tuple[int, ...]:
