@@ -14,7 +14,7 @@ from referencing import Registry, Resource
 from refactor_tool.model import BranchRow, ExitCode, SiteCell, SiteState
 from refactor_tool.report.document import as_json
 from refactor_tool.report.folder import branch_folders
-from refactor_tool.report.table import STATES, matrix_document, matrix_text
+from refactor_tool.report.table import STATES, columns, matrix_document, matrix_text
 from refactor_tool.report.table_page import matrix_html
 from refactor_tool.report.text import Paint
 from tests.command import ROOT
@@ -83,6 +83,13 @@ def test_site_that_a_branch_has_not_is_a_gap() -> None:
     rows = [branch("a", site("one"), site("two")), branch("b", site("two", "applied"))]
     bars = [line for line in matrix_text(rows, PLAIN).split("\n") if re.fullmatch(r"  [→✓ ]+", line)]
     assert bars == ["  →→", "   ✓"]
+
+
+def test_sites_stand_in_the_order_of_the_campaign_whichever_branch_is_first() -> None:
+    whole = [site("a"), site("b"), site("c"), site("d", codemod="etcd-ready"), site("e", codemod="etcd-ready")]
+    rows = [branch("x", whole[1], whole[4]), branch("y", whole[0], whole[3]), branch("z", *whole)]
+    for turned in (rows, rows[::-1], [rows[1], rows[0], rows[2]]):
+        assert columns(turned) == {"cri-ready": ("a", "b", "c"), "etcd-ready": ("d", "e")}
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

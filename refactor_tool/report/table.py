@@ -71,12 +71,18 @@ def matrix_text(rows: Sequence[BranchRow], paint: Paint, *, plain: bool = False,
 
 
 def columns(rows: Iterable[BranchRow]) -> dict[str, tuple[str, ...]]:
-    """Return every site that any branch has, by codemod, in the campaign's order."""
-    order: dict[str, dict[str, None]] = {}
-    for row in rows:
-        for cell in expected(row):
-            order.setdefault(cell.codemod, {}).setdefault(cell.anchor)
-    return {codemod: tuple(anchors) for codemod, anchors in order.items()}
+    """Return every site that any branch has, by codemod, in the campaign's order, of which each branch has a part."""
+    order: list[tuple[str, str]] = []
+    for cells in sorted(map(expected, rows), key=len, reverse=True):  # the longest tells most about the order
+        at = 0
+        for key in ((cell.codemod, cell.anchor) for cell in cells):
+            if key not in order:
+                order.insert(at, key)
+            at = order.index(key) + 1
+    groups: dict[str, tuple[str, ...]] = {}
+    for codemod, anchor in order:
+        groups[codemod] = (*groups.get(codemod, ()), anchor)
+    return groups
 
 
 def names(rows: Sequence[BranchRow]) -> list[str]:
