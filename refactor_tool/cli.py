@@ -138,17 +138,19 @@ def apply(
     signoff: _SignoffOpt = None,
     author: _AuthorOpt = None,
 ) -> None:
-    """Put the series into the repository, as one transaction that undo takes back."""
+    """Put the series into the repository; undo takes it back as one."""
     from refactor_tool.commands.plan import make
     from refactor_tool.commands.printed import paint, write
+    from refactor_tool.model import gravest
     from refactor_tool.report.series import DEFAULT_AUTHOR, message
     from refactor_tool.report.text import render_plan
     from refactor_tool.world import apply as world
     from refactor_tool.world.text import shell_line
 
+    asked = str(path or "")
     result = make(path, None if worktree else "HEAD", only or (), skip or (), keep_going=keep_going)
     if not result.steps:
-        raise typer.Exit(write([result], "text", lambda plan: render_plan(plan, paint(), next_command="")))
+        raise typer.Exit(write([result], "text", lambda plan: render_plan(plan, paint(), next_command="", asked=asked)))
     here = ["-C", str(path)] if path is not None else []
     if worktree:
         applied = world.apply_worktree(path, result)
@@ -157,8 +159,9 @@ def apply(
         messages = [message(step, signoff=signoff) for step in result.steps]
         applied = world.apply_branch(path, result, branch, messages=messages, author=author or DEFAULT_AUTHOR)
         following = shell_line("git", *here, "log", "--stat", branch)
-    typer.echo(render_plan(result, paint(), next_command=following), nl=False)
+    typer.echo(render_plan(result, paint(), next_command=following, asked=asked), nl=False)
     typer.echo(applied.summary)
+    raise typer.Exit(gravest(problem.code for problem in result.problems))
 
 
 @app.command(epilog="Example: refactor-tool undo ~/src/k3s")
@@ -233,7 +236,7 @@ def check(
 
 @app.command(epilog="Example: refactor-tool doctor ~/src/k3s")
 def doctor(path: _DefaultPathArg = None, config: _ConfigOpt = None) -> None:
-    """Show which configuration is in force and why, and what this machine lacks."""
+    """Show what is configured and why, and what this machine lacks."""
     from refactor_tool.commands.doctor import doctor as examine
     from refactor_tool.commands.printed import paint
 
@@ -296,7 +299,7 @@ def matrix(
         str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Run on this Dask cluster (extra: cluster).")
     ] = None,
 ) -> None:
-    """Show branches × sites of any number of repositories, and make the series of each branch."""
+    """Show branches × sites, and make the series of each branch."""
     from refactor_tool.commands.matrix import Request, run
 
     request = Request(tuple(paths or ()), tuple(ref or ()), output.value, out, force, keep_going, jobs, scheduler)
@@ -315,7 +318,7 @@ def compare(
     ],
     output: Annotated[CompareFormat, typer.Option("--format", help="How to write the result.")] = CompareFormat.text,
 ) -> None:
-    """Hold our series against a real range of commits: what is the same, what only one side has, which hazards."""
+    """Hold our series against a real range of commits."""
     from refactor_tool.commands.compare import Request, run
 
     *paths, revisions = where
@@ -347,7 +350,7 @@ def verify(
     ] = False,
     output: Annotated[VerifyFormat, typer.Option("--format", help="How to write the result.")] = VerifyFormat.text,
 ) -> None:
-    """Prove the series with the Go toolchain: each step, in every build configuration."""
+    """Prove the series with the Go toolchain, in every build."""
     from refactor_tool.commands.verify import Request, run
 
     request = Request(

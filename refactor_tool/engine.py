@@ -38,6 +38,7 @@ from refactor_tool.model import (
     Span,
     Step,
     ToolError,
+    Unparsable,
 )
 from refactor_tool.record import record, replace
 
@@ -220,17 +221,25 @@ def _silent(_what: str, _at: int, _of: int) -> None:
 def _tree(snapshot: Snapshot, cache: ParseCache) -> Tree:
     """Return the facts of a snapshot that is k3s source, by what is in it."""
     if not any(True for _ in snapshot.go_paths()):
-        raise NothingScanned(f"{snapshot.label}: no Go file to scan", "name a k3s checkout, or a ref with --ref")
+        raise NothingScanned("no Go file to scan", "name a k3s checkout, or a ref with --ref")
     tree = Tree(snapshot, cache)
+    where = "" if snapshot.label == "." else f"{snapshot.label}: "
     if not tree.module:
-        raise NothingScanned(f"{snapshot.label}: no go.mod with a module line", "name the root of a k3s checkout")
+        raise NothingScanned(f"{where}no go.mod with a module line", "name the root of a k3s checkout")
     for folder, name, hint in _LANDMARKS:
         if not any(name.encode() in tree.data(path) for path in tree.package_files(f"{tree.module}/{folder}")):
-            raise NothingScanned(
-                f"{snapshot.label}: module {tree.module} has no readiness to move: {folder} does not declare {name}",
-                hint,
-            )
+            lacks = f"{where}module {tree.module} has no readiness to move: {folder} does not declare {name}"
+            raise _unread(snapshot, folder, lacks) or NothingScanned(lacks, hint)
     return tree
+
+
+def _unread(snapshot: Snapshot, folder: str, lacks: str) -> ToolError | None:
+    """Return what kept a file of a folder from being read, where that may be why something is not found in it."""
+    for path in (path for path in snapshot.go_paths() if path.rpartition("/")[0] == folder):
+        if b"\0" in snapshot.files[path].data:
+            return Unparsable(f"{path}: not UTF-8 text: it holds a NUL byte", "convert the file to UTF-8")
+    aside = next((each for each in snapshot.skipped if each.path.rpartition("/")[0] == folder), None)
+    return NothingScanned(lacks, f"{aside.path} was not read: {aside.reason}") if aside is not None else None
 
 
 def _survey(

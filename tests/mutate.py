@@ -29,13 +29,11 @@ may differ in anything.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
-Want = Literal["rewrite", "leave", "manual", "missing", "doubled"]
-Files = Mapping[str, bytes]
+from tests.campaign import Files
 
 ROOT = Path(__file__).parent / "mutations"
 _NOTES = ("want", "reason", "emitted", "result", "kept", "shape", "beside", "lost", "back")

@@ -84,7 +84,7 @@ START = "\t\tif err := executor.Containerd(ctx, node); err != nil {\n\t\t\tretur
             "run",
             "func run(ctx context.Context, cfg cmds.Agent, node *config.Node) error {",
             "func run(ctx context.Context, cfg cmds.Agent, node *config.Node) (context.Context, error) {",
-            ["manual unknown-shape", "manual unknown-shape"],
+            ["manual unknown-shape"],
             id="another-result",
         ),
         pytest.param(

@@ -5,25 +5,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 
 import pytest
 
 from refactor_tool import engine
 from refactor_tool.codemods import SUITE
 from refactor_tool.gosrc import ast
-from refactor_tool.gosrc.parse import ParseCache
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.model import ExitCode, File, Finding, Manual, Plan, Rewrite, Snapshot
-from refactor_tool.world.templates import load_templates
-from tests import trees
-from tests.mutate import Files, Mutation, load
+from refactor_tool.model import ExitCode, Finding, Manual, Plan, Rewrite
+from tests.campaign import CACHE, Files, contents, fixture, plan, planned, snapshot
+from tests.mutate import Mutation, load
 
 ANCHORS = {f"{codemod.id}/{anchor.name}" for codemod in SUITE for anchor in codemod.anchors}
 MUTATIONS = load()
 _TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|`[^`]*`|'(?:\\.|[^'\\\n])+'""", re.DOTALL)
-#: Keyed by blob: what one plan has parsed, the next need not.
-_CACHE = ParseCache()
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
@@ -135,7 +130,7 @@ def titles(one: Files, other: Files) -> set[str]:
 
 
 def declarations(files: Files) -> set[tuple[str, str, str]]:
-    tree = Tree(snapshot(files), _CACHE)
+    tree = Tree(snapshot(files), CACHE)
     return {
         (decl.title if isinstance(decl, ast.FuncDecl) else f"type {decl.name}", path, tree.text(path, decl.span))
         for path in files
@@ -164,7 +159,7 @@ def comments(files: Files) -> Counter[str]:
 
 def _places() -> list[tuple[str, str]]:
     """Return the files and the functions in which the fixture has something to do."""
-    found = engine.scan(Snapshot(trees.before()), SUITE, cache=_CACHE).findings
+    found = engine.scan(snapshot(fixture()), SUITE, cache=CACHE).findings
     return sorted({(each.path, each.function) for each in found if isinstance(each.verdict, Rewrite)})
 
 
@@ -204,7 +199,7 @@ def _beside(path: str) -> str:
 
 def _moved(files: Files, path: str, title: str) -> Files:
     """Put a declaration, with its comment, into a new file of the package, and let each file import what it uses."""
-    tree = Tree(snapshot(files), _CACHE)
+    tree = Tree(snapshot(files), CACHE)
     data = files[path]
     decls = (decl for decl in tree.decls(path) if isinstance(decl, ast.FuncDecl | ast.TypeDecl))
     moved = next(decl for decl in decls if tree.title_at(path, decl.span.start) == title)
@@ -240,28 +235,3 @@ def _lines(data: bytes) -> Counter[bytes]:
     """Count the lines of a file's declarations."""
     lines = (line.strip() for line in data.replace(_imports(data), b"").splitlines())
     return Counter(line for line in lines if line and not line.startswith((b"package ", b"//go:build", b"// +build")))
-
-
-# --- what all of them need ----------------------------------------------------------------------------
-
-
-@cache
-def fixture() -> Files:
-    return contents(Snapshot(trees.before()))
-
-
-@cache
-def planned() -> Plan:
-    return plan(fixture())
-
-
-def plan(files: Files) -> Plan:
-    return engine.plan(snapshot(files), SUITE, load_templates(), keep_going=True, cache=_CACHE)
-
-
-def snapshot(files: Files) -> Snapshot:
-    return Snapshot({path: File.of(data) for path, data in files.items()})
-
-
-def contents(tree: Snapshot) -> Files:
-    return {path: file.data for path, file in tree.files.items()}

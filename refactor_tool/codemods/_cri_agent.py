@@ -29,9 +29,10 @@ def closing(carriers: Carriers, use: Occurrence) -> Finding:
     whole = tree.function(path, decl) if decl is not None else None
     place = _closing_statement(carriers, path, trail(whole, use.span)) if whole is not None else None
     if whole is None or place is None or _shapes.exit_of(functions_at(whole, use.span)[-1]) != "return err":
-        line = tree.line_text(path, use.span.start)
+        span = _tested(carriers, path, trail(whole, use.span)) if whole is not None else None
+        line = tree.line_text(path, (span or use.span).start)
         unknown = Manual(f"the agent closes its channel in an unknown way: {line!r}", BY_HAND)
-        return finding(tree, path, use.qualified, unknown, "call executor.CRI", "unknown-shape")
+        return finding(tree, path, span or use.qualified, unknown, "call executor.CRI", "unknown-shape")
     stmt, before = place
     starts = _starts(tree, path, whole)
     verdict: Verdict
@@ -171,9 +172,20 @@ def _closing_statement(
             case ast.ExprStmt(x=ast.Call(fun=ast.Ident(name="close"), args=(closed,))) if isinstance(
                 parent, ast.Block
             ) and carriers.is_field(path, closed):
-                return node, parent.stmts[: parent.stmts.index(node)]
+                alone = _tested(carriers, path, nodes) is None
+                return (node, parent.stmts[: parent.stmts.index(node)]) if alone else None
             case _:
                 pass
+    return None
+
+
+def _tested(carriers: Carriers, path: str, nodes: Sequence[Node]) -> Span | None:
+    """Return the place of the `if` around that asks whether the channel is set, None where there is none."""
+    for node in nodes:
+        if isinstance(node, ast.If) and any(
+            isinstance(each, ast.Selector) and carriers.is_field(path, each) for each in walk(node.cond)
+        ):
+            return node.span
     return None
 
 

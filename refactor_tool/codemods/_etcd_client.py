@@ -45,7 +45,7 @@ def of_client(tree: Tree) -> Iterator[Finding]:
         if isinstance(known.type, ast.StructType):
             verdict = _field(tree, path, known, known.type)
             yield finding(tree, path, known.name_span, verdict, "guards the client with a lock", "field", "etcd-client")
-            if isinstance(verdict, Leave):
+            if isinstance(verdict, Leave) and not (verdict.done and _is_unguarded(tree)):
                 return
     for path, decl in methods(tree, ETCD, "ETCD", "startClient"):
         verdict = _StartClient(tree, path, tree.function(path, decl), receiver_of(decl)).verdict()
@@ -58,6 +58,12 @@ def of_client(tree: Tree) -> Iterator[Finding]:
         in_reader = any(path == use.path and decl.span.contains(use.span) for path, decl in readers)
         if not in_reader and not tree.file(use.path).test:
             yield from _on_demand(tree, use)
+
+
+def _is_unguarded(tree: Tree) -> bool:
+    """Tell whether the start of the client is as it was, where the lock is there already."""
+    starts = methods(tree, ETCD, "ETCD", "startClient")
+    return any("clientMu" not in tree.text(path, decl.span) for path, decl in starts)
 
 
 # --- the field --------------------------------------------------------------------------------------
@@ -210,6 +216,8 @@ class _StartClient:
             if not mine:
                 continue
             span = Span(mine[0].span.start, mine[-1].span.end)
+            if _shapes.names_in(tree, path, body.span, "clientMu"):
+                return Manual("the client is dropped under a lock already, but not started under it", _BY_HAND)
             if tree.comments_in(path, span):
                 return Manual("a comment stands where the client is dropped", _BY_HAND)
             texts = [tree.text(path, stmt.span) for stmt in body.stmts if span.contains(stmt.span)]

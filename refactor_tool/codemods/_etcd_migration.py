@@ -32,7 +32,7 @@ _CLIENT = "go.etcd.io/etcd/client/v3"
 
 def of_tests(tree: Tree) -> Iterator[Finding]:
     """Yield the calls of `(*ETCD).cluster`, each of which says how the etcd that it starts is tested."""
-    takes_test = any(_takes_test(tree, path, decl) for path, decl in methods(tree, ETCD, "ETCD", "cluster"))
+    arity = max((_arity(tree, path, decl) for path, decl in methods(tree, ETCD, "ETCD", "cluster")), default=0)
     own_test = any(_has_own_test(tree, path, decl) for path, decl in methods(tree, ETCD, "ETCD", "cluster"))
     for use in uses_of(tree, ast.FieldObject(package(tree, ETCD), "ETCD", "cluster"), folder=ETCD):
         path = use.path
@@ -43,7 +43,7 @@ def of_tests(tree: Tree) -> Iterator[Finding]:
             verdict: Verdict = Manual(f"cluster is used as a value: {line!r}", "pass it the test of etcd")
             yield finding(tree, path, use.qualified, verdict, "passes the test on", "function-value", anchor)
             continue
-        if takes_test:
+        if len(call.args) == arity:
             verdict = Leave("cluster is given a test already", done=True)
         elif own_test:
             verdict = Leave("cluster knows its test itself", done=True)
@@ -55,9 +55,11 @@ def of_tests(tree: Tree) -> Iterator[Finding]:
         yield finding(tree, path, call.span, verdict, "passes the test of etcd on", "call", anchor)
 
 
-def _takes_test(tree: Tree, path: str, decl: ast.FuncDecl) -> bool:
+def _arity(tree: Tree, path: str, decl: ast.FuncDecl) -> int:
+    """Return how many arguments a function takes with a test, whether it takes one already or not yet."""
     wanted = ast.PackageObject(package(tree, EXECUTOR), "TestFunc")
-    return any(tree.named_type(TypeRef(param.type, path)) == wanted for param in decl.params)
+    takes_test = any(tree.named_type(TypeRef(param.type, path)) == wanted for param in decl.params)
+    return sum(max(1, len(param.names)) for param in decl.params) + (not takes_test)
 
 
 def _has_own_test(tree: Tree, path: str, decl: ast.FuncDecl) -> bool:

@@ -103,9 +103,20 @@ class _Start:
         return Rewrite(tuple(edits)) if edits else Leave(_DONE, done=True)
 
     def _typed(self, path: str, params: Sequence[ast.Param], name: str) -> ast.Param | None:
-        """Return the parameter of a type of the executor's package, pointer or not."""
+        """Return the parameter of a type of the executor's package, pointer or not, declared yet or not."""
         wanted = ast.PackageObject(self.executor, name)
-        return next((each for each in params if self.tree.named_type(TypeRef(each.type, path)) == wanted), None)
+        return next((each for each in params if self._named(path, each.type) in (wanted, name)), None)
+
+    def _named(self, path: str, type_: ast.Expr) -> ast.PackageObject | str | None:
+        match type_:
+            case ast.Ident(name=name) if self.tree.package_of(path) == self.executor:
+                return name
+            case ast.Selector(x=ast.Ident() as prefix, name=name) if isinstance(
+                found := self.tree.resolve(path, prefix), ast.PackageName
+            ):
+                return name if found.package == self.executor else None
+            case _:
+                return self.tree.named_type(TypeRef(type_, path))
 
     # --- declarations -------------------------------------------------------------------------------
 
@@ -210,6 +221,8 @@ class _Start:
             return Leave(_DONE, done=True)
         if isinstance(edits, Manual):
             return edits
+        if len(call.args) == self.arity:
+            return Rewrite(edits)
         if self._is_fresh(path, call):
             return Rewrite((*edits, self._with_test(path, call, "nil")))
         if decl.receiver_type == "ETCD" and self.tree.package_of(path) == package(self.tree, ETCD):
@@ -219,11 +232,13 @@ class _Start:
         return Manual(f"it is not known how to test the etcd that is started here: {line!r}", wanted)
 
     def _configured(self, path: str, call: ast.Call) -> tuple[Change, ...] | Manual:
-        """Return the edits that make the configuration a pointer; () where the call has its test already."""
-        if len(call.args) == self.arity:
-            return ()
+        """Return the edits that make the configuration a pointer; () where the call has that and its test already."""
         match next((arg for arg in call.args if self._is_config(path, arg)), None):
-            case ast.Composite(span=span) | ast.Ident(span=span):
+            case ast.Composite(span=span):
+                return (Edit(path, Span(span.start, span.start), b"&"),)
+            case _ if len(call.args) == self.arity:
+                return ()
+            case ast.Ident(span=span):
                 return (Edit(path, Span(span.start, span.start), b"&"),)
             case ast.Unary(op="*", span=span, x=x):
                 return (Edit(path, Span(span.start, x.span.start), b""),)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from refactor_tool.codemod import Template
 from refactor_tool.codemods._executor_state import FIELDS, ID, Executor
-from refactor_tool.codemods._k3s import CONFIG, CRI, EXECUTOR, is_test, package, site
+from refactor_tool.codemods._k3s import CONFIG, CRI, EXECUTOR, UTIL, is_test, package, site
 from refactor_tool.codemods._one_liners import OneLiner, lines_beside, one_liners
 from refactor_tool.codemods._shapes import cannot_name, needs, receiver
 from refactor_tool.gosrc import ast, layout
@@ -33,7 +33,7 @@ def starts(executor: Executor) -> Iterator[Finding]:
         if method.name not in STARTS:
             continue
         verdict: Verdict = Leave("reports its success already, or in a way of its own", done=True)
-        if not executor.has("CRIReadyChan"):
+        if not executor.has("CRIReadyChan") or _is_silent(executor, path, method):
             verdict = _reporting(executor, path, executor.tree.function(path, method))
         message = f"let the success of {method.name} close {SIGNAL}"
         anchor = executor.anchor(STARTS[method.name])
@@ -42,7 +42,30 @@ def starts(executor: Executor) -> Iterator[Finding]:
         )
 
 
-def _reporting(executor: Executor, path: str, method: ast.FuncDecl) -> Rewrite | Manual:
+def _is_silent(executor: Executor, path: str, method: ast.FuncDecl) -> bool:
+    """Tell whether k3s' own executor has its signal, but a method that should close it does not speak of it."""
+    tree = executor.tree
+    ready = ast.PackageObject(package(tree, UTIL), "ReadySignal")
+    own = (field for field in executor.struct.fields if any(name.name == SIGNAL for name in field.names))
+    owns = any(tree.named_type(TypeRef(field.type, executor.path)) == ready for field in own)
+    nodes = walk(tree.function(path, method))
+    return owns and executor.is_embedded and not any(_is_signal(node) for node in nodes)
+
+
+def _is_signal(node: Node) -> bool:
+    return isinstance(node, ast.Selector) and node.name == SIGNAL
+
+
+def _reports(value: ast.Expr) -> bool:
+    """Tell whether a result goes through the signal already."""
+    match value:
+        case ast.Call(fun=ast.Selector(x=of, name="CloseIfNil")):
+            return _is_signal(of)
+        case _:
+            return False
+
+
+def _reporting(executor: Executor, path: str, method: ast.FuncDecl) -> Rewrite | Manual | Leave:
     """Close the signal wherever a method returns nil: put each error that it returns through the signal.
 
     A guard that returns the error it has just tested needs none.
@@ -63,13 +86,15 @@ def _reporting(executor: Executor, path: str, method: ast.FuncDecl) -> Rewrite |
     guarded = {stmt.span for node in walk(method) if isinstance(node, ast.If) for stmt in _passes_on(tree, path, node)}
     for stmt in _own_statements(method):
         match stmt:
-            case ast.Return(values=(value,)) if stmt.span not in guarded:
+            case ast.Return(values=(value,)) if stmt.span not in guarded and not _reports(value):
                 start, end = Span(value.span.start, value.span.start), Span(value.span.end, value.span.end)
                 changes += (Edit(path, start, f"{own[0]}.{SIGNAL}.CloseIfNil(".encode()), Edit(path, end, b")"))
             case ast.Return(values=()):
                 return Manual(f"{method.title} has a return without its value", instruction)
             case _:
                 pass
+    if not changes:
+        return Leave("reports its success already", done=True)
     return Rewrite((*changes, *_containerd_doc(executor, path, method)))
 
 
@@ -82,13 +107,15 @@ def _one_liner(executor: Executor, path: str, method: ast.FuncDecl) -> tuple[tup
     if isinstance(own, Manual):
         return own
     match body:
+        case ast.Block(stmts=(ast.Return(values=(value,)),)) if _reports(value):
+            return own[1], tree.text(path, body.span)
         case ast.Block(stmts=(ast.Return(values=(value,)),)) if not tree.comments_in(path, body.span):
             return own[1], f"{{ return {own[0]}.{SIGNAL}.CloseIfNil({tree.text(path, value.span)}) }}"
         case _:
             return Manual(f"{method.title} has more than a return on its line", instruction)
 
 
-def _reporting_in_one_line(executor: Executor, path: str, method: ast.FuncDecl) -> Rewrite | Manual:
+def _reporting_in_one_line(executor: Executor, path: str, method: ast.FuncDecl) -> Rewrite | Manual | Leave:
     """Do the same for a method on one line, with the functions on the lines beside it: to gofmt these are columns."""
     tree = executor.tree
     changes: list[Change] = []
@@ -102,6 +129,8 @@ def _reporting_in_one_line(executor: Executor, path: str, method: ast.FuncDecl) 
         grown = sum(len(edit.text) for edit in new[0] if isinstance(edit, Edit) and isinstance(edit.text, bytes))
         laid_out.append(OneLiner(decl, grown, new[1]))
     changes += one_liners(tree, path, laid_out)
+    if not changes:
+        return Leave("reports its success already", done=True)
     return Rewrite((*changes, *_containerd_doc(executor, path, method)))
 
 

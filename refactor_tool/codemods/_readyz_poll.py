@@ -6,6 +6,8 @@ has to be one whose meaning is known: nothing that somebody added gets lost.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from refactor_tool.codemods._shapes import LOGRUS
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree
@@ -75,13 +77,16 @@ def recognise(tree: Tree, path: str, decl: ast.FuncDecl) -> ReadyzPoll | str:
         *((stmt, not _names(stmt) & bound and _is_setup(stmt, config)) for stmt in setup),
         (created, tree.calls(path, create) == ast.PackageObject(_REST, "RESTClientFor")),
         (no_client, _is_guard(tree, path, no_client, err) and not _names(no_client.then) & bound),
-        (polled, _is_poll(tree, path, poll, ctx, timeout) and _is_check(tree, path, check, client, last)),
+        (polled, _is_poll(tree, path, poll, ctx, timeout)),
         (failed, _is_failure(tree, path, failed, err, last)),
         (success, _text(tree, path, success.span) == "return nil"),
     )
     for stmt, is_known in known:
         if not is_known:
-            return f"{decl.name} has a statement of a form that is not known: {_text(tree, path, stmt.span)}"
+            return _unknown(tree, path, decl, Span(stmt.span.start, check.span.start) if stmt is polled else stmt.span)
+    odd = _odd_in_check(tree, path, check, client, last)
+    if odd is not None:
+        return _unknown(tree, path, decl, odd)
     return ReadyzPoll(
         ctx=ctx,
         kubeconfig=kubeconfig,
@@ -96,6 +101,10 @@ def recognise(tree: Tree, path: str, decl: ast.FuncDecl) -> ReadyzPoll | str:
         no_config=no_config,
         no_client=no_client,
     )
+
+
+def _unknown(tree: Tree, path: str, decl: ast.FuncDecl, span: Span) -> str:
+    return f"{decl.name} has a statement of a form that is not known: {_text(tree, path, span)}"
 
 
 def _is_setup(stmt: ast.Stmt, config: str) -> bool:
@@ -119,52 +128,63 @@ def _is_poll(tree: Tree, path: str, poll: ast.Call, ctx: str, timeout: str) -> b
             return False
 
 
-def _is_check(tree: Tree, path: str, check: ast.FuncLit, client: str, last: str) -> bool:
-    """Know the check: one request, whose error or status is kept as the last error."""
-    match check:
-        case ast.FuncLit(
-            params=(ast.Param(names=(ast.Ident(name=ctx),)),),
-            body=ast.Block(
+def _odd_in_check(tree: Tree, path: str, check: ast.FuncLit, client: str, last: str) -> Span | None:
+    """Return what in the check is not known: it is one request, whose error or status is kept as the last error."""
+    stmts = check.body.stmts if check.body is not None else ()
+    match check.params, stmts[:2]:
+        case (
+            (ast.Param(names=(ast.Ident(name=ctx),)),),
+            (ast.Assign(lhs=(ast.Ident(name=status),)), ast.Assign(lhs=(ast.Ident(name=result),))),
+        ):
+            pass
+        case _:
+            return check.span
+    asks = f'{client}.Get().AbsPath("/readyz").Do({ctx}).StatusCode(&{status})'
+    known: tuple[Callable[[ast.Stmt], bool], ...] = (
+        lambda stmt: _text(tree, path, stmt.span) == f"{status} := 0",
+        lambda stmt: _text(tree, path, stmt.span) == f"{result} := {asks}",
+        lambda stmt: _keeps_error(tree, path, stmt, result, last),
+        lambda stmt: _keeps_status(tree, path, stmt, result, status, last),
+        lambda stmt: _text(tree, path, stmt.span) == "return true, nil",
+    )
+    odd = next((stmt for stmt, is_known in zip(stmts, known, strict=False) if not is_known(stmt)), None)
+    if odd is not None:
+        return odd.span
+    return None if len(stmts) == len(known) else check.span
+
+
+def _keeps_error(tree: Tree, path: str, stmt: ast.Stmt, result: str, last: str) -> bool:
+    match stmt:
+        case ast.If(
+            init=ast.Assign(lhs=(ast.Ident(name=error),)) as asked,
+            then=ast.Block(stmts=(ast.Assign(lhs=(kept,), op="="), no)),
+            else_=None,
+        ):
+            nodes = (asked, stmt.cond, kept, no)
+            texts = [f"{error} := {result}.Error()", f"{error} != nil", last, "return false, nil"]
+            return [_text(tree, path, node.span) for node in nodes] == texts
+        case _:
+            return False
+
+
+def _keeps_status(tree: Tree, path: str, stmt: ast.Stmt, result: str, status: str, last: str) -> bool:
+    match stmt:
+        case ast.If(
+            init=None,
+            cond=ast.Binary(op="!=", x=ast.Ident(name=tested), y=ok),
+            then=ast.Block(
                 stmts=(
-                    ast.Assign(lhs=(ast.Ident(name=status),), op=":=") as unknown,
-                    ast.Assign(lhs=(ast.Ident(name=result),), op=":=") as request,
-                    ast.If(
-                        init=ast.Assign(lhs=(ast.Ident(name=error),)) as asked,
-                        then=ast.Block(stmts=(ast.Assign(lhs=(kept,), op="="), no)),
-                        else_=None,
-                    ) as errs,
-                    ast.If(
-                        init=None,
-                        cond=ast.Binary(op="!=", x=ast.Ident(name=tested), y=ok),
-                        then=ast.Block(
-                            stmts=(
-                                ast.Assign(lhs=(ast.Ident(), ast.Ident(name="_"))) as reply,
-                                ast.Assign(lhs=(kept_too,), op="="),
-                                ast.ExprStmt(x=ast.Call() as log),
-                                no_too,
-                            )
-                        ),
-                        else_=None,
-                    ),
-                    yes,
+                    ast.Assign(lhs=(ast.Ident(), ast.Ident(name="_"))) as reply,
+                    ast.Assign(lhs=(kept,), op="="),
+                    ast.ExprStmt(x=ast.Call() as log),
+                    no,
                 )
             ),
+            else_=None,
         ):
-            asks = f'{client}.Get().AbsPath("/readyz").Do({ctx}).StatusCode(&{status})'
-            texts = (
-                (unknown, f"{status} := 0"),
-                (request, f"{result} := {asks}"),
-                (asked, f"{error} := {result}.Error()"),
-                (errs.cond, f"{error} != nil"),
-                (kept, last),
-                (no, "return false, nil"),
-                (reply.rhs[0], f"{result}.Raw()"),
-                (kept_too, last),
-                (no_too, "return false, nil"),
-                (yes, "return true, nil"),
-            )
+            texts = [_text(tree, path, node.span) for node in (reply.rhs[0], kept, no)]
             return (
-                all(_text(tree, path, node.span) == text for node, text in texts)
+                texts == [f"{result}.Raw()", last, "return false, nil"]
                 and tested == status
                 and tree.resolve(path, ok) == ast.PackageObject("net/http", "StatusOK")
                 and _package_of(tree.calls(path, log)) == LOGRUS

@@ -51,6 +51,7 @@ _WORDS = re.compile(
 _NEEDLES = (b"APIServerReady", b"apiServerReady", b"apiReady", b"RBACReady", b"odeReady")
 _ASKS = re.compile(rf"\b(?:{ACCESSOR}|{HELPER})\b".encode())
 _BOOTSTRAP = re.compile(r"Bootstrap|nodeConfig")
+_FIELD = re.compile(rf"\b{FIELD}\b".encode())
 _OLD_NAME = re.compile(rb"\bschedulerNodeReady\b")
 _NODE_READY = "nodeReady"
 
@@ -104,9 +105,21 @@ def _field(tree: Tree, sites: Sequence[Finding]) -> Iterator[Finding]:
         verdict: Verdict = asked if isinstance(asked, Manual) else replace_use(tree, use, *asked)
         anchor = _first(anchor_at(tree, use.path, use.span.start), anchors)
         yield found(tree, use.path, use.qualified, verdict, f"ask the executor: {ACCESSOR}", use.role, anchor=anchor)
+    yield from _lost_field(tree, sites, anchors)
     for path, decl in tree.types(package(tree, CONFIG), "ControlRuntime"):
         verdict, span = _without_field(tree, path, decl)
         yield found(tree, path, span, verdict, f"drop the field {FIELD}", "field", anchor="runtime-field")
+
+
+def _lost_field(tree: Tree, sites: Sequence[Finding], anchors: set[str]) -> Iterator[Finding]:
+    """Yield the uses of a field of that name whose owner is not known, as where the field has gone before its uses."""
+    for path in tree.files_with(FIELD.encode()):
+        for use in tree.occurrences(path, _FIELD, outside=_lines(tree, path, sites)):
+            if isinstance(use.object, ast.UnknownObject) and use.qualified != use.span:
+                line = tree.line_text(path, use.span.start)
+                lost = Manual(f"it is not known what {FIELD} is here: {line!r}", f"use the executor's {ACCESSOR}")
+                anchor = _first(anchor_at(tree, path, use.span.start), anchors)
+                yield found(tree, path, use.qualified, lost, f"ask the executor: {ACCESSOR}", use.role, anchor=anchor)
 
 
 def _first(anchor: str, taken: set[str]) -> str:

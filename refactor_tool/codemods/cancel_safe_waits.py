@@ -288,10 +288,11 @@ def _in_one_function(tree: Tree, one: Occurrence, other: Occurrence) -> bool:
 def _closes(tree: Tree) -> Iterator[Finding]:
     """Yield where the control plane reports readiness as it leaves a goroutine, for whatever reason."""
     for path in tree.package_files(package(tree, CONTROL)):
+        handed = tuple(_handed_on(tree, path)) if not is_test(path) else ()
+        yield from _never_closed(tree, path, handed)
         if is_test(path) or b"close(" not in tree.data(path):
             continue
-        handed = sorted({name.encode() for name in _handed_on(tree, path)})
-        names = re.compile(rb"\b(?:" + b"|".join([LOCAL, *handed]) + rb")\b")
+        names = re.compile(rb"\b(?:" + b"|".join([LOCAL, *sorted({arg.name.encode() for arg in handed})]) + rb")\b")
         for use in tree.occurrences(path, names):
             if not isinstance(use.object, ast.LocalObject) or use.role not in ("close", "defer-close"):
                 continue
@@ -307,7 +308,21 @@ def _closes(tree: Tree) -> Iterator[Finding]:
             yield _finding(tree, path, use.span, verdict, message, "close", anchor)
 
 
-def _handed_on(tree: Tree, path: str) -> Iterator[str]:
+def _never_closed(tree: Tree, path: str, handed: Sequence[ast.Ident]) -> Iterator[Finding]:
+    """Yield the channels that a component waits for and that nobody else has, so that it would wait for ever."""
+    for arg in handed:
+        decl, local = tree.function_at(path, arg.span.start), tree.resolve(path, arg)
+        if decl is None or not isinstance(local, ast.LocalObject) or local.kind != "var":
+            continue
+        uses = [use for use in _shapes.names_in(tree, path, decl.span, arg.name) if use.object == local]
+        if {use.span for use in uses} == {local.at, arg.span}:
+            line = tree.line_text(path, arg.span.start)
+            verdict = Manual(f"nobody closes {arg.name}: {line!r}", "close it where what it stands for is reached")
+            message = f"close {arg.name} where it has succeeded"
+            yield _finding(tree, path, arg.span, verdict, message, "unclosed")
+
+
+def _handed_on(tree: Tree, path: str) -> Iterator[ast.Ident]:
     """Yield the channels of a file that the executor's components are given to wait for, whatever they are called."""
     for name in COMPONENTS:
         for use in tree.callers(ast.PackageObject(package(tree, EXECUTOR), name), [path]):
@@ -315,7 +330,7 @@ def _handed_on(tree: Tree, path: str) -> Iterator[str]:
             for arg in call.args if call is not None else ():
                 known = tree.type_of(path, arg) if isinstance(arg, ast.Ident) else None
                 if isinstance(arg, ast.Ident) and known is not None and isinstance(known.expr, ast.ChanType):
-                    yield arg.name
+                    yield arg
 
 
 def _is_deferred(tree: Tree, use: Occurrence) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from refactor_tool.codemod import Anchor, Codemod, Template
 from refactor_tool.codemods import _cri_agent, _cri_carriers, _shapes
 from refactor_tool.codemods._cri_carriers import BY_HAND, ID, Carriers, Variable, finding, is_pure, nodes_at
-from refactor_tool.codemods._k3s import ETCD, EXECUTOR, MOCK, folder_of, package, relocated
+from refactor_tool.codemods._k3s import ETCD, EXECUTOR, MOCK, declares, folder_of, package, relocated
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import statement, walk
@@ -117,6 +117,11 @@ def _set_mock(carriers: Carriers, path: str, decl: ast.FuncDecl) -> Verdict:
     made = tree.functions(carriers.new_runtime.package, carriers.new_runtime.name)
     if made and not any(each.params for _, each in made) and not tree.functions(package(tree, MOCK), "NewReady"):
         return Leave("tests set the executor that they need by themselves", done=True)
+    interface = tree.interface(package(tree, EXECUTOR), "Executor")
+    asked = interface is not None and any(method.name == CHAN for method in interface[2].methods)
+    if asked and not declares(tree, package(tree, MOCK), "NewReady"):
+        lacks = f"{MOCK} has no NewReady, which makes an executor for tests that is ready"
+        return Manual(lacks, "write it, then plan again")
     if decl.body is None or not decl.body.stmts:
         return Manual("GenerateRuntime does nothing", "call executor.Set(mock.NewReady()) in it")
     first = decl.body.stmts[0].span

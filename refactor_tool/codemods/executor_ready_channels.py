@@ -25,7 +25,7 @@ from refactor_tool.codemods._executor_state import (
     implementers,
     state,
 )
-from refactor_tool.codemods._k3s import CONFIG, EXECUTOR, declares, package, site
+from refactor_tool.codemods._k3s import CONFIG, EXECUTOR, UTIL, declares, package, site
 from refactor_tool.codemods._shapes import cannot_name, needs
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree
@@ -51,13 +51,22 @@ def find(tree: Tree) -> Iterator[Finding]:
     yield from _interface(tree, path, decl, interface)
     yield from _other_interfaces(tree, path, decl)
     has = {method.name for method in interface.methods}
-    if not has.issuperset(METHODS) or any(isinstance(executor, Executor) and executor.lacking for executor in known):
-        added = signal(tree, tests_of_embedded(tree, variable, known))
+    is_open = not has.issuperset(METHODS) or any(isinstance(each, Executor) and each.lacking for each in known)
+    if is_open or _uses_signal(tree):
+        for_tests = mock(tree, path, interface, ()) if has.issuperset(METHODS) else ()
+        beside = () if isinstance(for_tests, str) else for_tests
+        added = signal(tree, (*beside, *tests_of_embedded(tree, variable, known)))
         message = "add the type behind the channels"
         yield site(tree, ID, path, decl.name_span, added, message, channel="none", shape="signal")
     yield from _forwarders(tree, forwarders, variable, has)
     for implementer in known:
         yield from _implementer(tree, implementer)
+
+
+def _uses_signal(tree: Tree) -> bool:
+    """Tell whether executors have signals already, of a type that is not there yet."""
+    used = any(b"util.ReadySignal" in tree.data(path) for path in tree.package_files(package(tree, EXECUTOR)))
+    return used and not declares(tree, package(tree, UTIL), "ReadySignal")
 
 
 def _implementer(tree: Tree, found: Implementer) -> Iterator[Finding]:

@@ -60,12 +60,13 @@ def run(request: Request) -> ExitCode:
         below = result.base.label if result.base.source == "tree" else "."
         into = shell_line(f"--directory={below}") + " " if below != "." else ""
         patch_files = f"{shell_line(str(request.out.resolve()))}/000[1-9]-*.patch"
-        following = f"git {where}am {into}{patch_files}" if patches else ""
+        following = f"git {where}am {into}{patch_files}" if patches and result.base.commit else ""
     elif patches:
         read = [*([str(request.path)] if request.path is not None else [])]
         read += ["--ref", request.ref] if request.ref is not None else []
         following = shell_line("refactor-tool", "plan", *read, "--out", "series")
-    return write([result], request.format, lambda one: render_plan(one, paint(), next_command=following))
+    asked = str(request.path or "")
+    return write([result], request.format, lambda one: render_plan(one, paint(), next_command=following, asked=asked))
 
 
 def make(path: Path | None, ref: str | None, only: Sequence[str], skip: Sequence[str], *, keep_going: bool) -> Plan:

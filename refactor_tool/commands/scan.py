@@ -28,4 +28,4 @@ def run(request: Request) -> ExitCode:
     with Progress() as progress:
         trees = read_trees(request.path, request.refs)
         plans = [engine.scan(snapshot, SUITE, progress=progress.step) for snapshot in trees]
-    return write(plans, request.format, lambda plan: render_scan(plan, paint()))
+    return write(plans, request.format, lambda plan: render_scan(plan, paint(), asked=str(request.path or "")))

@@ -57,7 +57,7 @@ def _imports(path: str, old: Parsed | None, new: Parsed, before: Tree, after: Tr
             out.append(Flaw(path, spec.span, f"import {spec.path!r} is no longer used"))
     out.extend(
         Flaw(path, span, f"{name!r} is neither imported nor declared")
-        for name, span in _free_qualifiers(after, path, new, old)
+        for name, span in _free_qualifiers(before, after, path, old, new)
     )
     seen: set[str] = set()
     for spec in after.file(path).imports:
@@ -68,18 +68,25 @@ def _imports(path: str, old: Parsed | None, new: Parsed, before: Tree, after: Tr
     return out
 
 
-def _free_qualifiers(tree: Tree, path: str, new: Parsed, old: Parsed | None) -> Iterator[tuple[str, Span]]:
-    """Yield the `x` of every `x.y` that nothing explains, for names that `new` uses more often than `old`."""
-    imported = {tree._import_name(spec).encode() for spec in tree.file(path).imports}
-    known = old.qualifiers() if old is not None else {}
+def _free_qualifiers(
+    before: Tree, after: Tree, path: str, old: Parsed | None, new: Parsed
+) -> Iterator[tuple[str, Span]]:
+    """Yield the `x` of every `x.y` that nothing explains, for names that `new` has more of than `old`."""
+    imported = {after._import_name(spec).encode() for spec in after.file(path).imports}
     lost = {spec.local.encode() for spec in old.imports()} - imported if old is not None else set()
     for name, nodes in new.qualifiers().items():
-        if name in imported or (len(nodes) <= len(known.get(name, ())) and name not in lost):
+        known = old.qualifiers().get(name, []) if old is not None and name not in lost else []
+        if name in imported or (known and len(nodes) <= len(known)):
             continue
-        if isinstance(tree._resolve_global(path, name.decode()), ast.UnknownObject):
-            for node in nodes:
-                if not new.scopes.holds(node, name):
-                    yield name.decode(), Span(node.start_byte, node.end_byte)
+        if _is_unknown(after, path, name):
+            free = [node for node in nodes if not new.scopes.holds(node, name)]
+            was_free = old is not None and known and _is_unknown(before, path, name)
+            if len(free) > (sum(not old.scopes.holds(node, name) for node in known) if old and was_free else 0):
+                yield from ((name.decode(), Span(node.start_byte, node.end_byte)) for node in free)
+
+
+def _is_unknown(tree: Tree, path: str, name: bytes) -> bool:
+    return isinstance(tree._resolve_global(path, name.decode()), ast.UnknownObject)
 
 
 def _cycles(before: Tree, after: Tree, changes: Iterable[FileChange]) -> list[Flaw]:

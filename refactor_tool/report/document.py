@@ -100,6 +100,24 @@ def reason(finding: Finding) -> str:
             assert_never(finding.verdict)
 
 
+def other_problems(plan: Plan) -> tuple[Problem, ...]:
+    """Return the problems that are not told already, as a site for a person."""
+    told = _reasons_by_hand(plan)
+    return tuple(problem for problem in plan.problems if (problem.step, problem.message) not in told)
+
+
+def why_pending(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """Return each codemod that is not in the series, with why in a few words."""
+    told = _reasons_by_hand(plan)
+    return tuple((name, "needs a hand, see below" if (name, why) in told else why) for name, why in plan.pending)
+
+
+def _reasons_by_hand(plan: Plan) -> frozenset[tuple[str, str]]:
+    return frozenset(
+        (finding.id, finding.verdict.reason) for finding in plan.findings if isinstance(finding.verdict, Manual)
+    )
+
+
 def document(plan: Plan) -> dict[str, Any]:
     """Return the run as JSON values in a fixed order of keys."""
     counts = tally(plan)

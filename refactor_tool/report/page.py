@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from refactor_tool import edits
-from refactor_tool.model import FileChange, Finding, Places, Plan, Step
-from refactor_tool.report.document import reason, tally, verdict_word
+from refactor_tool.model import FileChange, Finding, Places, Plan, Problem, Step
+from refactor_tool.report.document import other_problems, reason, tally, verdict_word, why_pending
 from refactor_tool.report.markup import escaped
 
 _COLOURS = {"rewrite": "#2da44e", "manual": "#d4a72c", "leave": "#d0d7de", "unclassified": "#cf222e"}
@@ -67,14 +67,22 @@ def _attention(plan: Plan) -> Iterator[str]:
     by_hand = [finding for finding in plan.findings if verdict_word(finding) == "manual"]
     if by_hand or plan.problems or plan.pending:
         yield "<h2>Needs a hand</h2><ul>"
-        yield from (f"<li>{escaped(name)} is not in the series: {escaped(why)}</li>" for name, why in plan.pending)
+        yield from (f"<li>{escaped(name)} is not in the series: {escaped(why)}</li>" for name, why in why_pending(plan))
         yield from (_by_hand(finding, places) for finding in by_hand)
+        yield from (_problem(problem) for problem in other_problems(plan))
         yield "</ul>"
 
 
 def _by_hand(finding: Finding, places: Places) -> str:
     place = f"{escaped(finding.path)}:{places.line(finding)}"
     return f"<li><code>{place}</code> {escaped(finding.id)}: {escaped(reason(finding))}</li>"
+
+
+def _problem(problem: Problem) -> str:
+    line = f":{problem.line}" if problem.line is not None else ""
+    place = f"<code>{escaped(problem.path)}{line}</code> " if problem.path else ""
+    step = f"{escaped(problem.step)}: " if problem.step else ""
+    return f"<li>{place}{step}{escaped(problem.message)}</li>"
 
 
 def _step(at: int, step: Step) -> Iterator[str]:

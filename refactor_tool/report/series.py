@@ -25,7 +25,7 @@ from refactor_tool.model import (
     Rewrite,
     Step,
 )
-from refactor_tool.report.document import tally
+from refactor_tool.report.document import other_problems, tally, why_pending
 from refactor_tool.report.mail import CONTROL, Envelope, Identity, filled
 
 DEFAULT_AUTHOR = "refactor-tool <refactor-tool@localhost>"
@@ -314,8 +314,8 @@ def _opening(plan: Plan) -> list[str]:
 
 
 def _missing(plan: Plan) -> list[str]:
-    items = [f"{_plain(name)}: {_plain(reason)}" for name, reason in plan.pending]
-    for problem in plan.problems:
+    items = [f"{_plain(name)}: {_plain(why)}" for name, why in why_pending(plan)]
+    for problem in other_problems(plan):
         place = _place(problem.path, [problem.line]) if problem.path else ""
         where = (problem.step, place, _plain(problem.message))
         items.append(": ".join(part for part in where if part))

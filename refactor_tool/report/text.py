@@ -10,7 +10,15 @@ from itertools import groupby
 
 from refactor_tool import edits
 from refactor_tool.model import ExitCode, Finding, Manual, Places, Plan, Step
-from refactor_tool.report.document import Tally, exit_code, reason, tally, verdict_word
+from refactor_tool.report.document import (
+    Tally,
+    exit_code,
+    other_problems,
+    reason,
+    tally,
+    verdict_word,
+    why_pending,
+)
 
 _CHANNELS = ("apiserver", "etcd", "cri", "node", "rbac", "none")
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -39,9 +47,12 @@ def printable(text: str) -> str:
     return text.replace("##", "#\\x23")
 
 
-def render_scan(plan: Plan, paint: Paint) -> str:
-    """Return every site with what would become of it, grouped by channel and codemod, then the counts."""
-    lines = [_head(plan, paint)]
+def render_scan(plan: Plan, paint: Paint, *, asked: str = "") -> str:
+    """Return every site with what would become of it, grouped by channel and codemod, then the counts.
+
+    `asked` is the path that the user gave, which stands for a work tree.
+    """
+    lines = [_head(plan, paint, asked)]
     where = Places(plan.base)
     for channel in _CHANNELS:
         mine = [finding for finding in plan.findings if finding.channel == channel]
@@ -55,17 +66,23 @@ def render_scan(plan: Plan, paint: Paint) -> str:
     return "\n".join(lines) + "\n"
 
 
-def render_plan(plan: Plan, paint: Paint, *, next_command: str) -> str:
-    """Return the series at a glance: steps with their size, sites by verdict, what needs a hand, what to type next."""
-    lines = [_head(plan, paint), ""]
+def render_plan(plan: Plan, paint: Paint, *, next_command: str, asked: str = "") -> str:
+    """Return the series at a glance: steps with their size, sites by verdict, what needs a hand, what to type next.
+
+    `asked` is as for `render_scan`.
+    """
+    lines = [_head(plan, paint, asked), ""]
     lines.extend(_steps(plan.steps, paint))
     if not plan.steps:
         lines.append("  nothing to do" if exit_code(plan) is ExitCode.CLEAN else "  no series")
         lines.extend(f"  {name}: done already" for name in plan.done)
-    lines.extend(f"  {paint('not in the series', 'yellow')}  {name}: {printable(why)}" for name, why in plan.pending)
+    left_out = paint("not in the series", "yellow")
+    lines.extend(f"  {left_out}  {name}: {printable(why)}" for name, why in why_pending(plan))
     lines += ["", *_needs_a_hand(plan, Places(plan.base), paint), _counts(tally(plan), paint), *_problems(plan, paint)]
     if next_command:
         lines += ["", f"next: {paint(next_command, 'bold')}"]
+    elif plan.problems and not plan.steps:
+        lines += ["", "next: do what is named above and plan again, or emit what is sound with --keep-going"]
     return "\n".join(lines) + "\n"
 
 
@@ -74,12 +91,13 @@ def _by_id(plan: Plan) -> Callable[[Finding], tuple[str, int]]:
     return lambda finding: (finding.kind, order[finding.id])
 
 
-def _head(plan: Plan, paint: Paint) -> str:
+def _head(plan: Plan, paint: Paint, asked: str) -> str:
     base = plan.base
+    label = asked if asked and base.source == "tree" else base.label
     files = sum(path.endswith(".go") for path in base.files)
     commit = f" ({base.commit[:12]})" if base.commit else ""
     era = f", {plan.era}" if plan.era else ""
-    return f"{paint(printable(base.label), 'bold')}{commit}: {files} Go files{era}"
+    return f"{paint(printable(label), 'bold')}{commit}: {files} Go files{era}"
 
 
 def _site(finding: Finding, where: Places, paint: Paint) -> str:
@@ -132,7 +150,7 @@ def _counts(counts: Tally, paint: Paint) -> str:
 
 
 def _problems(plan: Plan, paint: Paint) -> Iterator[str]:
-    for problem in plan.problems:
+    for problem in other_problems(plan):
         line = f":{problem.line}" if problem.line is not None else ""
         parts = [problem.step, f"{printable(problem.path)}{line}" if problem.path else "", printable(problem.message)]
         yield f"{paint('problem', 'red')} {': '.join(part for part in parts if part)}"

@@ -41,7 +41,8 @@ class Git:
     def at(cls, place: Place) -> Git:
         """Return git for the repository at `place`; EnvironmentFailure where that is a plain folder."""
         if place.kind == "folder":
-            raise EnvironmentFailure(f"{place.root}: not a git repository", "give a clone, or leave the ref out")
+            hint = "give a clone; a plain folder can only be looked at as it is, without a ref"
+            raise EnvironmentFailure(f"{place.root}: not a git repository", hint)
         return cls(place.root, _is_foreign(place.root))
 
     def run(self, *args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, as_user: bool = False) -> bytes:
