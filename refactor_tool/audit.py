@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
 from refactor_tool.gosrc.words import words_with
-from refactor_tool.model import Channel, Finding, Leave, Manual, Span, Verdict
+from refactor_tool.model import Channel, Cover, Finding, Leave, Manual, Span, Verdict
 
 #: What every name of the vocabulary holds; found by a byte search, before anything is parsed.
 NEEDLES: tuple[bytes, ...] = (
@@ -45,23 +45,17 @@ def audit(tree: Tree, findings: Iterable[Finding]) -> tuple[Finding, ...]:
     Its verdict is a `Leave` where a rule here knows the occurrence, else a `Manual` with the shape `unclassified`,
     which fails the run.
     """
-    covered: dict[str, list[Span]] = {}
-    for finding in findings:
-        covered.setdefault(finding.path, []).append(_whole_lines(tree, finding))
+    covered = Cover((finding.path, _whole_lines(tree, finding)) for finding in findings)
     return tuple(
         _finding(tree, found)
         for path in tree.files_with(*NEEDLES)
-        for found in tree.occurrences_at(path, _outside_of(words(tree.data(path)), covered.get(path, ())))
+        for found in tree.occurrences_at(path, [at for at in words(tree.data(path)) if not covered.holds(path, at)])
     )
 
 
 def words(data: bytes) -> list[Span]:
     """Return where the names of the vocabulary stand in a file's bytes, in order, prose included."""
     return words_with(NEEDLES, VOCABULARY, data)
-
-
-def _outside_of(spans: Iterable[Span], covered: Iterable[Span]) -> list[Span]:
-    return [span for span in spans if not any(one.contains(span) for one in covered)]
 
 
 def _whole_lines(tree: Tree, finding: Finding) -> Span:

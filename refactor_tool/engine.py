@@ -376,7 +376,7 @@ def _apply(
                     needs.setdefault(path, set()).add((package, name))
                 case _:
                     assert_never(change)
-    out = [FileChange(path, None, File.of(data)) for path, data in created.items()]
+    out = [FileChange(path, None, File(data)) for path, data in created.items()]
     for path in sorted({*spans, *needs} - set(created)):
         before = tree.snapshot.files[path]
         try:
@@ -385,5 +385,5 @@ def _apply(
             raise Conflict(f"{path}: {conflict.message}", conflict.hint) from None
         after = settle_imports(tree.cache, before.data, changed, needs.get(path, ()))
         if after != before.data:
-            out.append(FileChange(path, before, File.of(after, before.mode)))
+            out.append(FileChange(path, before, File(after, before.mode)))
     return tuple(sorted(out, key=lambda change: change.path))

@@ -119,7 +119,7 @@ def _row(batch: Batch, snapshot: Snapshot, sources: dict[str, str], cache: Parse
     except Exception as error:
         return failed(batch.repository, snapshot.label, _bug(error))
     finally:
-        cache.keep({file.oid for file in snapshot.files.values()})
+        cache.keep({file.data for file in snapshot.files.values()})
 
 
 def _files(plan: Plan) -> tuple[tuple[str, bytes], ...]:

@@ -6,12 +6,10 @@ Positions are byte offsets into a file's bytes, half open. Lines and columns exi
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from itertools import accumulate
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from refactor_tool.record import record, replace
@@ -124,6 +122,25 @@ class Position(NamedTuple):
     column: int
 
 
+class Cover:
+    """Places (path, span) that are asked many times whether one of them contains another."""
+
+    def __init__(self, places: Iterable[tuple[str, Span]]) -> None:
+        spans: dict[str, list[Span]] = {}
+        for path, span in places:
+            spans.setdefault(path, []).append(span)
+        # of the spans that begin before a place, the one that reaches farthest contains it if any of them does
+        self._reach = {
+            path: ([span.start for span in sorted(own)], list(accumulate((span.end for span in sorted(own)), max)))
+            for path, own in spans.items()
+        }
+
+    def holds(self, path: str, span: Span) -> bool:
+        starts, ends = self._reach.get(path, ((), ()))
+        at = bisect_right(starts, span.start)
+        return at > 0 and ends[at - 1] >= span.end
+
+
 class LineIndex:
     """Translate byte offsets of one file to positions; lines end at LF only."""
 
@@ -164,23 +181,33 @@ class Places:
 
 def blob_id(data: bytes) -> str:
     """Return the 40-digit id git gives these bytes as a blob."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+    # imported here: most runs ask for no id of what they read from the disk, and this loads a library
+    from hashlib import sha1
+
+    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 @record
 class File:
-    """One file of a snapshot: bytes, git blob id and git mode (`100644` or `100755`)."""
+    """One file of a snapshot: bytes and git mode (`100644` or `100755`); `known` is its blob id where git gave it."""
 
     data: bytes
-    oid: str
     mode: str = "100644"
+    known: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, File) and self.mode == other.mode and self.data == other.data
+
+    def __hash__(self) -> int:
+        return hash((self.data, self.mode))
 
     def __repr__(self) -> str:
         return f"File({len(self.data)} bytes, {self.oid!r}, {self.mode!r})"
 
-    @classmethod
-    def of(cls, data: bytes, mode: str = "100644") -> File:
-        return cls(data, blob_id(data), mode)
+    @property
+    def oid(self) -> str:
+        """The git blob id of the bytes."""
+        return self.known or blob_id(self.data)
 
 
 @record
@@ -204,10 +231,6 @@ class Snapshot:
     commit: str | None = None
     committed_at: int = 0
     skipped: tuple[Skipped, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.files, MappingProxyType):
-            object.__setattr__(self, "files", MappingProxyType(dict(self.files)))
 
     def go_paths(self) -> Iterator[str]:
         return (path for path in sorted(self.files) if path.endswith(".go"))

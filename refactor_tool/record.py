@@ -2,83 +2,90 @@
 
 `@record` gives a class what `@dataclass(frozen=True, slots=True)` gives it, except `field` and inheritance, and
 `replace` is its `dataclasses.replace`. The standard decorator compiles five functions for each class, which was a third
-of the time of a whole `scan` (DECISIONS.md); this one compiles the constructor only.
+of the time of a whole `scan` (DECISIONS.md). This one makes a tuple whose items have names; only its constructor is
+compiled, and only when the first value is made.
 """
 
 from __future__ import annotations
 
-from operator import attrgetter
+from collections import namedtuple
 from typing import Any, NoReturn, TypeVar, dataclass_transform
 
 _T = TypeVar("_T")
+_MOST = 32
+_PLACES = tuple(f"item{at}" for at in range(_MOST))
+#: What reads the item at each place of a tuple as an attribute.
+_GETTERS = tuple(vars(namedtuple("_Items", _PLACES))[place] for place in _PLACES)
 
 
 @dataclass_transform(frozen_default=True)
 def record(cls: type[_T]) -> type[_T]:
-    """Make a class of annotated attributes, some with defaults, a frozen value with slots.
+    """Make a class of annotated attributes, some with defaults, a frozen value without a dictionary.
 
-    Equal by class and attributes, hashable, picklable, and open to `match` by position and name. `__post_init__` is
-    called where there is one. Raises `TypeError` for an attribute without a default after one with a default.
+    Equal by class and attributes, hashable, picklable, and open to `match` by position and name. Raises `TypeError` for
+    an attribute without a default after one with a default, and for more than 32 attributes.
     """
     namespace = dict(vars(cls))
     names = tuple(namespace.get("__annotations__", ()))
-    defaults = {name: namespace.pop(name) for name in names if name in namespace}
+    required = [name in namespace for name in names]
+    if required != sorted(required):
+        raise TypeError(f"{cls.__name__}: an attribute without a default follows one with a default")
+    if len(names) > _MOST:
+        raise TypeError(f"{cls.__name__}: more than {_MOST} attributes")
+    defaults = tuple(namespace[name] for name in names if name in namespace)
     for name in ("__dict__", "__weakref__"):
         namespace.pop(name, None)
     for name, method in _METHODS.items():
         namespace.setdefault(name, method)
-    namespace |= {"__slots__": names, "__match_args__": names}
-    made: Any = type(cls.__name__, cls.__bases__, namespace)
-    made.__init__ = _constructor(made, names, defaults)
-    made._values = _getter(names)
-    return made  # type: ignore[no-any-return]
+    namespace |= dict(zip(names, _GETTERS, strict=False))
+    namespace |= {"__slots__": (), "__match_args__": names, "__new__": _first(names, defaults)}
+    return type(cls.__name__, (tuple,), namespace)
 
 
 def replace(value: _T, **changes: Any) -> _T:
     """Return a record like `value` with some attributes changed, as `dataclasses.replace` does."""
     names = type(value).__match_args__  # type: ignore[attr-defined]
-    return type(value)(**{name: getattr(value, name) for name in names} | changes)
+    return type(value)(**dict(zip(names, value, strict=True)) | changes)  # type: ignore[call-overload]
 
 
-def _constructor(cls: type, names: tuple[str, ...], defaults: dict[str, Any]) -> Any:
-    required = [name in defaults for name in names]
-    if required != sorted(required):
-        raise TypeError(f"{cls.__name__}: an attribute without a default follows one with a default")
-    scope: dict[str, Any] = {f"_set_{name}": getattr(cls, name).__set__ for name in names}
-    scope |= {f"_default_{name}": value for name, value in defaults.items()}
-    params = "".join(f", {name}=_default_{name}" if name in defaults else f", {name}" for name in names)
-    body = [f"_set_{name}(self, {name})" for name in names]
-    if hasattr(cls, "__post_init__"):
-        body.append("self.__post_init__()")
-    exec(f"def __init__(self{params}):\n " + "\n ".join(body or ["pass"]), scope)
-    return scope["__init__"]
+def _first(names: tuple[str, ...], defaults: tuple[Any, ...]) -> Any:
+    """Return a constructor that puts the real one in its own place when it is called first."""
+
+    def __new__(cls: Any, *args: Any, **named: Any) -> Any:
+        cls.__new__ = staticmethod(_constructor(names, defaults))
+        return cls(*args, **named)
+
+    return __new__
 
 
-def _getter(names: tuple[str, ...]) -> Any:
-    """Return a function from an instance to the tuple of its attributes."""
-    if len(names) > 1:
-        return attrgetter(*names)
-    return staticmethod(lambda instance: tuple(getattr(instance, name) for name in names))
+def _constructor(names: tuple[str, ...], defaults: tuple[Any, ...]) -> Any:
+    items = "".join(f"{name}, " for name in names)
+    scope: dict[str, Any] = {"_make": tuple.__new__}
+    exec(f"def __new__(_cls, {items}): return _make(_cls, ({items}))", scope)
+    scope["__new__"].__defaults__ = defaults
+    return scope["__new__"]
 
 
-def _eq(self: Any, other: Any) -> Any:
-    if other.__class__ is not self.__class__:
-        return NotImplemented
-    values = type(self)._values
-    return values(self) == values(other)
+def _eq(self: Any, other: Any) -> bool:
+    return other.__class__ is self.__class__ and tuple.__eq__(self, other)
 
 
-def _hash(self: Any) -> int:
-    return hash(type(self)._values(self))
+def _ne(self: Any, other: Any) -> bool:
+    return not self == other  # noqa: SIM201 - this is what != is
 
 
 def _repr(self: Any) -> str:
-    shown = (f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+    shown = (f"{name}={item!r}" for name, item in zip(self.__match_args__, self, strict=True))
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
 def _reduce(self: Any) -> tuple[Any, tuple[Any, ...]]:
-    return type(self), type(self)._values(self)
+    return type(self), tuple(self)
+
+
+def _true(_self: Any) -> bool:
+    """Be true: a value without attributes is no empty tuple."""
+    return True
 
 
 def _frozen(self: Any, name: str, *_value: object) -> NoReturn:
@@ -87,9 +94,11 @@ def _frozen(self: Any, name: str, *_value: object) -> NoReturn:
 
 _METHODS = {
     "__eq__": _eq,
-    "__hash__": _hash,
+    "__ne__": _ne,
+    "__hash__": tuple.__hash__,
     "__repr__": _repr,
     "__reduce__": _reduce,
+    "__bool__": _true,
     "__setattr__": _frozen,
     "__delattr__": _frozen,
 }

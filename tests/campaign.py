@@ -35,7 +35,7 @@ def plan(files: Files) -> Plan:
 
 
 def snapshot(files: Files) -> Snapshot:
-    return Snapshot({path: File.of(data) for path, data in files.items()})
+    return Snapshot({path: File(data) for path, data in files.items()})
 
 
 def contents(tree: Snapshot) -> Files:

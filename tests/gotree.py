@@ -18,7 +18,7 @@ def tree(**files: str) -> Tree:
 
 
 def of(contents: dict[str, str]) -> Tree:
-    return Tree(Snapshot({path: File.of(text.encode()) for path, text in contents.items()}))
+    return Tree(Snapshot({path: File(text.encode()) for path, text in contents.items()}))
 
 
 def place(tree: Tree, path: str, needle: str, nth: int = 0) -> Span:

@@ -73,7 +73,7 @@ def fixed(tree: Tree, findings: tuple[Finding, ...], path: str) -> Tree:
     assert {change.path for change in changes if isinstance(change, Edit | NeedImport)} <= {path}
     data = tree.data(path)
     text = settle_imports(tree.cache, data, edits.apply(data, spans), needs)
-    after = Tree(replace(tree.snapshot, files={**tree.snapshot.files, path: File.of(text)}))
+    after = Tree(replace(tree.snapshot, files={**tree.snapshot.files, path: File(text)}))
     change = FileChange(path, tree.snapshot.files[path], after.snapshot.files[path])
     assert prove(tree, after, [change]) == ()
     return after

@@ -66,7 +66,7 @@ class Repo:
         return result
 
     def _file(self, mode: str, oid: str) -> File | None:
-        return File(self.git("cat-file", "blob", oid), oid, mode) if int(oid, 16) else None
+        return File(self.git("cat-file", "blob", oid), mode, oid) if int(oid, 16) else None
 
 
 _PERSON = {"NAME": NAME, "EMAIL": MAIL, "DATE": "1700000000 +0000"}

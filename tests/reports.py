@@ -43,7 +43,7 @@ GO = (
 def plan(*findings: Finding, files: dict[str, bytes] | None = None, problems: tuple[Problem, ...] = ()) -> Plan:
     """Return a scan of the files that the findings name, or of `files`."""
     contents = {finding.path: GO for finding in findings} | (files or {})
-    snapshot = Snapshot({path: File.of(data) for path, data in contents.items()})
+    snapshot = Snapshot({path: File(data) for path, data in contents.items()})
     ordered = tuple(sorted(findings, key=lambda found: (found.path, found.span, found.id)))
     return Plan(base=snapshot, findings=ordered, steps=(), final=snapshot, problems=problems)
 

@@ -12,13 +12,13 @@ import pytest
 from refactor_tool.model import File, FileChange, Plan, Snapshot, Step
 from tests.repo import Repo
 
-GO_MOD = File.of(b"module example.org/m\n\ngo 1.24\n")
+GO_MOD = File(b"module example.org/m\n\ngo 1.24\n")
 BASE = {
     "go.mod": GO_MOD,
-    "main.go": File.of(b"package main\n\nfunc main() {}\n"),
-    "pkg/a/a.go": File.of(b"package a\n\nvar A = 1\n"),
-    "pkg/a/tool.go": File.of(b"package a\n", "100755"),
-    "README.md": File.of(b"# readme\n"),
+    "main.go": File(b"package main\n\nfunc main() {}\n"),
+    "pkg/a/a.go": File(b"package a\n\nvar A = 1\n"),
+    "pkg/a/tool.go": File(b"package a\n", "100755"),
+    "README.md": File(b"# readme\n"),
 }
 
 
@@ -37,7 +37,7 @@ def plan_of(base: Snapshot, *steps: Mapping[str, bytes | None]) -> Plan:
         for path, data in sorted(step.items()):
             before = tree.files.get(path)
             mode = "100644" if before is None else before.mode
-            changes.append(FileChange(path, before, None if data is None else File.of(data, mode)))
+            changes.append(FileChange(path, before, None if data is None else File(data, mode)))
         made.append(Step(f"step-{number}", f"Do step {number}", f"Body of step {number}.\n", (), tuple(changes)))
         tree = tree.with_changes(changes)
     return Plan(base=base, findings=(), steps=tuple(made), final=tree)

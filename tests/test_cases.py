@@ -50,7 +50,7 @@ def test_case(case: Path, request: pytest.FixtureRequest) -> None:
     comment, files = txtar.parse(case.read_text(encoding="utf-8"))
     crlf = re.findall(r"^# crlf: (\S+)", comment, re.MULTILINE)
     inputs = {name: text for name, text in files.items() if not name.startswith("want")}
-    snapshot = Snapshot({name: File.of(_encode(text, name in crlf)) for name, text in inputs.items()})
+    snapshot = Snapshot({name: File(_encode(text, name in crlf)) for name, text in inputs.items()})
     codemod = replace(CODEMODS[case.parent.name], anchors=(), requires=())
 
     ran = engine.run_codemod(Tree(snapshot), codemod, load_templates())

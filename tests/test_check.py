@@ -346,9 +346,7 @@ ROWS = [
         5,
         "pkg/util/api.go:",
         (),
-        lambda: (
-            trees.before() | {"pkg/util/api.go": trees.File.of(trees.before()["pkg/util/api.go"].data + b"// \xff\n")}
-        ),
+        lambda: trees.before() | {"pkg/util/api.go": trees.File(trees.before()["pkg/util/api.go"].data + b"// \xff\n")},
     ),
     Row(
         "base that does not parse",

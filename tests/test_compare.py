@@ -184,7 +184,7 @@ def k3s(tmp_path_factory: pytest.TempPathFactory) -> Repo:
         "by-hand": without(by_hand, "pkg/certmonitor/certmonitor.go"),
         "broken": edited(before(), api, "func WaitForAPIServerReady(", "func WaitForAPIServerReady(("),
         "lacking": edited(before(), "pkg/agent/run.go", "close(cfg.ContainerRuntimeReady)", "println()"),
-        "other": {"go.mod": File.of(b"module example.org/m\n"), "main.go": File.of(b"package main\n")},
+        "other": {"go.mod": File(b"module example.org/m\n"), "main.go": File(b"package main\n")},
     }
     for name, files in trees.items():
         repo.commit(files, name)

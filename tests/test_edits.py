@@ -238,40 +238,40 @@ BEFORE = b"package p\n\nfunc f() {\n\ta()\n}\n"
 AFTER = b"package p\n\nfunc f() {\n\tb()\n}\n"
 
 CHANGES = {
-    "change": (File.of(BEFORE), File.of(AFTER)),
-    "new": (None, File.of(AFTER)),
-    "new executable": (None, File.of(AFTER, "100755")),
-    "deleted": (File.of(BEFORE), None),
-    "deleted executable": (File.of(BEFORE, "100755"), None),
-    "executable changed": (File.of(BEFORE, "100755"), File.of(AFTER, "100755")),
-    "made executable": (File.of(BEFORE), File.of(BEFORE, "100755")),
-    "made executable and changed": (File.of(BEFORE), File.of(AFTER, "100755")),
-    "new and empty": (None, File.of(b"")),
-    "empty and deleted": (File.of(b""), None),
-    "emptied": (File.of(BEFORE), File.of(b"")),
-    "filled": (File.of(b""), File.of(AFTER)),
-    "last newline lost": (File.of(BEFORE), File.of(BEFORE[:-1])),
-    "last newline gained": (File.of(BEFORE[:-1]), File.of(BEFORE)),
-    "no last newline on either side": (File.of(BEFORE[:-1]), File.of(AFTER[:-1])),
-    "no last newline, changed at the end": (File.of(BEFORE + b"x"), File.of(AFTER + b"y")),
-    "CRLF": (File.of(BEFORE.replace(b"\n", b"\r\n")), File.of(AFTER.replace(b"\n", b"\r\n"))),
-    "CRLF to LF": (File.of(BEFORE.replace(b"\n", b"\r\n")), File.of(BEFORE)),
-    "lone CR, form feed and U+2028": (File.of(b"a\rb\x0c\xe2\x80\xa8\n"), File.of(b"a\rc\x0c\xe2\x80\xa8\n")),
-    "not UTF-8": (File.of(b"\xff\xfe\nx\n"), File.of(b"\xff\xfe\ny\n")),
+    "change": (File(BEFORE), File(AFTER)),
+    "new": (None, File(AFTER)),
+    "new executable": (None, File(AFTER, "100755")),
+    "deleted": (File(BEFORE), None),
+    "deleted executable": (File(BEFORE, "100755"), None),
+    "executable changed": (File(BEFORE, "100755"), File(AFTER, "100755")),
+    "made executable": (File(BEFORE), File(BEFORE, "100755")),
+    "made executable and changed": (File(BEFORE), File(AFTER, "100755")),
+    "new and empty": (None, File(b"")),
+    "empty and deleted": (File(b""), None),
+    "emptied": (File(BEFORE), File(b"")),
+    "filled": (File(b""), File(AFTER)),
+    "last newline lost": (File(BEFORE), File(BEFORE[:-1])),
+    "last newline gained": (File(BEFORE[:-1]), File(BEFORE)),
+    "no last newline on either side": (File(BEFORE[:-1]), File(AFTER[:-1])),
+    "no last newline, changed at the end": (File(BEFORE + b"x"), File(AFTER + b"y")),
+    "CRLF": (File(BEFORE.replace(b"\n", b"\r\n")), File(AFTER.replace(b"\n", b"\r\n"))),
+    "CRLF to LF": (File(BEFORE.replace(b"\n", b"\r\n")), File(BEFORE)),
+    "lone CR, form feed and U+2028": (File(b"a\rb\x0c\xe2\x80\xa8\n"), File(b"a\rc\x0c\xe2\x80\xa8\n")),
+    "not UTF-8": (File(b"\xff\xfe\nx\n"), File(b"\xff\xfe\ny\n")),
     "lines like a signature, a mail and a patch": (
-        File.of(b"-- \nFrom x\n-- a/p.go\n\\ no\n"),
-        File.of(b"++ b/p.go\nFrom y\n-- \n@@ -1 +1 @@\n\\ no\ndiff --git a/x b/x\n"),
+        File(b"-- \nFrom x\n-- a/p.go\n\\ no\n"),
+        File(b"++ b/p.go\nFrom y\n-- \n@@ -1 +1 @@\n\\ no\ndiff --git a/x b/x\n"),
     ),
-    "six lines between two changes": (File.of(b"a\n" + b"x\n" * 6 + b"b\n"), File.of(b"c\n" + b"x\n" * 6 + b"d\n")),
-    "seven lines between two changes": (File.of(b"a\n" + b"x\n" * 7 + b"b\n"), File.of(b"c\n" + b"x\n" * 7 + b"d\n")),
-    "several hunks": (File.of(b"func a\n" + b"x\n" * 40), File.of(b"func b\n" + b"x\n" * 20 + b"y\n" + b"x\n" * 20)),
+    "six lines between two changes": (File(b"a\n" + b"x\n" * 6 + b"b\n"), File(b"c\n" + b"x\n" * 6 + b"d\n")),
+    "seven lines between two changes": (File(b"a\n" + b"x\n" * 7 + b"b\n"), File(b"c\n" + b"x\n" * 7 + b"d\n")),
+    "several hunks": (File(b"func a\n" + b"x\n" * 40), File(b"func b\n" + b"x\n" * 20 + b"y\n" + b"x\n" * 20)),
 }
 
 
 @pytest.mark.parametrize(("before", "after"), CHANGES.values(), ids=CHANGES)
 def test_unified_is_what_git_writes_and_applies(before: File | None, after: File | None, tmp_path: Path) -> None:
     repo = Repo(tmp_path / "repo")
-    keep = {"keep": File.of(b"")}
+    keep = {"keep": File(b"")}
     repo.commit(keep | ({"p.go": before} if before else {}))
     start = repo.tree()
     repo.commit(keep | ({"p.go": after} if after else {}))
@@ -288,10 +288,10 @@ def test_unified_is_what_git_writes_and_applies(before: File | None, after: File
 @pytest.mark.parametrize("path", ODD_NAMES.values(), ids=ODD_NAMES)
 def test_unified_quotes_names_as_git_does(path: str, tmp_path: Path) -> None:
     repo = Repo(tmp_path / "repo")
-    repo.commit({path: File.of(BEFORE)})
-    repo.commit({path: File.of(AFTER)})
-    assert patch(File.of(BEFORE), File.of(AFTER), path) == repo.git("diff", "--full-index", "HEAD~1", "HEAD")
-    for before, after in ((File.of(AFTER), File.of(BEFORE)), (File.of(BEFORE), None), (None, File.of(b"x"))):
+    repo.commit({path: File(BEFORE)})
+    repo.commit({path: File(AFTER)})
+    assert patch(File(BEFORE), File(AFTER), path) == repo.git("diff", "--full-index", "HEAD~1", "HEAD")
+    for before, after in ((File(AFTER), File(BEFORE)), (File(BEFORE), None), (None, File(b"x"))):
         repo.git("apply", "--index", stdin=patch(before, after, path))
         assert repo.tree() == ({path: (after.mode, after.oid)} if after else {})
 
@@ -314,7 +314,7 @@ HEADS = {
 
 @pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
 def test_heading_is_gits(head: bytes, tmp_path: Path) -> None:
-    before, after = (File.of(head + b"1\n2\n3\n" + line + b"\n") for line in (b"4", b"5"))
+    before, after = (File(head + b"1\n2\n3\n" + line + b"\n") for line in (b"4", b"5"))
     repo = Repo(tmp_path / "repo")
     repo.commit({"p.go": before})
     repo.commit({"p.go": after})
@@ -343,8 +343,8 @@ def test_random_changes_apply(context: int, tmp_path: Path) -> None:
             where = rng.randrange(len(new) + 1)
             new[where : where + rng.randrange(4)] = [_line(rng) for _ in range(rng.randrange(4))]
         before, after = (b"".join(lines)[: None if rng.random() < 0.7 else -1] for lines in (old, new))
-        befores[path], afters[path] = File.of(before), after
-        patches.append(patch(File.of(before), File.of(after), path, context))
+        befores[path], afters[path] = File(before), after
+        patches.append(patch(File(before), File(after), path, context))
     repo = Repo(tmp_path / "repo")
     repo.commit(befores)
     repo.git("apply", *([] if context else ["--unidiff-zero"]), stdin=b"".join(patches))
@@ -370,16 +370,16 @@ def _line(rng: random.Random) -> bytes:
 
 
 def test_unified_says_nothing_where_nothing_differs() -> None:
-    assert patch(File.of(b"a"), File.of(b"a")) == b""
+    assert patch(File(b"a"), File(b"a")) == b""
     assert patch(None, None) == b""
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        pytest.param((None, File.of(b"")), ("p", File.of(b"")), id="file without path"),
-        pytest.param(("p", File.of(b"")), ("p", None), id="path without file"),
-        pytest.param(("p", File.of(b"")), ("q", File.of(b"")), id="rename"),
+        pytest.param((None, File(b"")), ("p", File(b"")), id="file without path"),
+        pytest.param(("p", File(b"")), ("p", None), id="path without file"),
+        pytest.param(("p", File(b"")), ("q", File(b"")), id="rename"),
     ],
 )
 def test_unified_refuses(before: tuple[str | None, File | None], after: tuple[str | None, File | None]) -> None:

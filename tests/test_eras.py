@@ -44,7 +44,7 @@ class Change:
             return {(self.new if path == self.path else path): file for path, file in files.items()}
         text = files[self.path].data.decode()
         assert self.old in text, f"{self.path} does not hold {self.old!r}"
-        return files | {self.path: File.of(text.replace(self.old, self.new).encode())}
+        return files | {self.path: File(text.replace(self.old, self.new).encode())}
 
 
 #: What each fact was before it was as in the issue: its answer then, and how the fixture comes to give it.
@@ -180,7 +180,7 @@ def cut(path: str, start: str, end: str = "\n}\n") -> Callable[[Files], Files]:
     def change(files: Files) -> Files:
         text = files[path].data.decode()
         at = text.index(start)
-        return files | {path: File.of((text[:at] + text[text.index(end, at) + len(end) :]).encode())}
+        return files | {path: File((text[:at] + text[text.index(end, at) + len(end) :]).encode())}
 
     return change
 
@@ -243,7 +243,7 @@ def test_mixed_tree_may_lack_what_a_period_has() -> None:
 
 def test_doubled_site_stops_the_series() -> None:
     double = "pkg/util/api_windows.go"
-    files = before() | {double: File.of(b"package util\n\nfunc WaitForAPIServerReady() {}\n")}
+    files = before() | {double: File(b"package util\n\nfunc WaitForAPIServerReady() {}\n")}
     result = plan(files)
     doubled = [problem for problem in result.problems if "there 2 times" in problem.message]
     assert {problem.step for problem in doubled} == {"surface-readyz-errors", "apiserver-ready"}

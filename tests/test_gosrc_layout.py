@@ -157,7 +157,7 @@ def test_nothing_is_left_of_an_import_that_nobody_uses() -> None:
 def proof_of(before: dict[str, str], after: dict[str, str]) -> list[str]:
     old, new = gotree.of(before), gotree.of(before | after)
     changes = [
-        FileChange(path, File.of(before[path].encode()) if path in before else None, File.of(text.encode()))
+        FileChange(path, File(before[path].encode()) if path in before else None, File(text.encode()))
         for path, text in after.items()
     ]
     return [flaw.message for flaw in prove(old, Tree(new.snapshot, old.cache), changes)]

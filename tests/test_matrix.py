@@ -39,14 +39,14 @@ def k3s(tmp_path_factory: pytest.TempPathFactory) -> Repo:
         "release/done": after(),
         "release/drifted": edited(before(), AGENT, "close(cfg.ContainerRuntimeReady)", "println()"),
         "broken": edited(before(), AGENT, "func run(", "func run(("),
-        "other": {"go.mod": File.of(b"module example.org/m\n"), "main.go": File.of(b"package main\n")},
-        "empty": {"README.md": File.of(b"nothing\n")},
+        "other": {"go.mod": File(b"module example.org/m\n"), "main.go": File(b"package main\n")},
+        "empty": {"README.md": File(b"nothing\n")},
     }
     for branch, files in branches.items():
         repo.git("checkout", "-q", "--orphan", branch)
         repo.commit(files)
     repo.git("checkout", "-q", "--orphan", "elsewhere")
-    repo.commit({"README.md": File.of(b"here\n")})
+    repo.commit({"README.md": File(b"here\n")})
     repo.git("tag", "v1", "release/todo")
     repo.git("update-ref", "refs/remotes/origin/release/done", "release/done")
     return repo

@@ -383,7 +383,7 @@ def test_a_tree_with_odd_bytes_in_a_target_keeps_them(repo: Repo, tmp_path: Path
     marked = b"\xef\xbb\xbf" + text.replace(
         b"// WaitForAPIServerReady asks", b"// \xe2\x80\xa8\x0cWaitForAPIServerReady asks"
     )
-    repo.commit(trees.before() | {API: File.of(marked)})
+    repo.commit(trees.before() | {API: File(marked)})
 
     assert run("plan", repo.path, "--out", tmp_path / "series").code == ExitCode.FINDINGS
     repo.git("am", *map(str, patches(tmp_path / "series")))

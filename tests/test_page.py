@@ -22,7 +22,7 @@ from refactor_tool.record import replace
 from refactor_tool.report.page import page
 
 HOSTILE = 'a"<script>\x1b[31m\u202e.go'
-BASE = Snapshot({"a.go": File.of(b"package a\n\nvar x = 1\n"), HOSTILE: File.of(b"package a\n")}, label="main")
+BASE = Snapshot({"a.go": File(b"package a\n\nvar x = 1\n"), HOSTILE: File(b"package a\n")}, label="main")
 
 
 def plan() -> Plan:
@@ -31,7 +31,7 @@ def plan() -> Plan:
         "Do <one>",
         "Because & so",
         (),
-        (FileChange("a.go", BASE.files["a.go"], File.of(b"package a\n\nvar y = 1\n")),),
+        (FileChange("a.go", BASE.files["a.go"], File(b"package a\n\nvar y = 1\n")),),
     )
     findings = (
         Finding("one", "codemod", "a.go", Span(11, 14), "", Rewrite(()), "rename x"),

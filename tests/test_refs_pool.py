@@ -247,7 +247,7 @@ def test_scheduler_that_does_not_answer_is_one_line_and_exit_code_3(
 ) -> None:
     pytest.importorskip("distributed", reason="the extra cluster is not installed")
     monkeypatch.setattr(world, "_PATIENCE", "1s")
-    repo = new_repo(tmp_path / "repo", BASE | {"x.go": File.of(b"package main\n")})
+    repo = new_repo(tmp_path / "repo", BASE | {"x.go": File(b"package main\n")})
     ran = run("matrix", repo.path, "--scheduler", address)
     assert (ran.code, ran.out) == (3, b"")
     message, hint = ran.err.strip().split("\n")

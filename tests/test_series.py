@@ -43,7 +43,7 @@ Tree = Mapping[str, File]
 def files(**data: bytes | str) -> dict[str, File]:
     """Make a tree; `_go` at the end of a name stands for `.go`."""
     return {
-        name.replace("_go", ".go"): File.of(text.encode() if isinstance(text, str) else text)
+        name.replace("_go", ".go"): File(text.encode() if isinstance(text, str) else text)
         for name, text in data.items()
     }
 
@@ -142,14 +142,14 @@ SHAPES: dict[str, tuple[Plan, str]] = {
     "author with a dot": (plan({}, files(a_go=GO)), "A. U. (Jr) Thor <a@example.org>"),
     "author not ASCII": (plan({}, files(a_go=GO)), "Zoë O'Böe-Łuk <z@example.org>"),
     "author too long for a line": (plan({}, files(a_go=GO)), f"{'Long Name ' * 5}X <{'mail' * 9}@example.org>"),
-    "a name with one long directory": (plan({}, {"d" * 70 + "/f.go": File.of(b"x\n" * 90)}), AUTHOR),
+    "a name with one long directory": (plan({}, {"d" * 70 + "/f.go": File(b"x\n" * 90)}), AUTHOR),
     "names that need quoting": (
-        plan({'a"b.go': File.of(b""), "é.go": File.of(b"x\n")}, {"a b.go": File.of(b"x\n"), "é.go": File.of(b"y\n")}),
+        plan({'a"b.go': File(b""), "é.go": File(b"x\n")}, {"a b.go": File(b"x\n"), "é.go": File(b"y\n")}),
         AUTHOR,
     ),
-    "modes": (plan(files(a="x\n"), {"a": File.of(b"x\n", "100755"), "b": File.of(b"", "100755")}, {}), AUTHOR),
+    "modes": (plan(files(a="x\n"), {"a": File(b"x\n", "100755"), "b": File(b"", "100755")}, {}), AUTHOR),
     "order of names is that of bytes": (
-        plan({}, {name: File.of(b"x\n") for name in _UNSORTED}),
+        plan({}, {name: File(b"x\n") for name in _UNSORTED}),
         AUTHOR,
     ),
     "a step is taken back by the next": (plan(files(a="x\n"), files(a="y\n"), files(a="x\n")), AUTHOR),
@@ -157,17 +157,17 @@ SHAPES: dict[str, tuple[Plan, str]] = {
         plan(
             files(small="1\n"),
             {
-                "small": File.of(b"2\n"),
-                f"pkg/{'deep/' * 15}file.go": File.of(b"x\n" * 300),
-                "x" * 90: File.of(b"x\n"),
-                "both": File.of(b"x\n" * 3000),
+                "small": File(b"2\n"),
+                f"pkg/{'deep/' * 15}file.go": File(b"x\n" * 300),
+                "x" * 90: File(b"x\n"),
+                "both": File(b"x\n" * 3000),
             },
-            {"both": File.of(b"y\n" * 30 + b"x\n" * 2000), "small": File.of(b"")},
+            {"both": File(b"y\n" * 30 + b"x\n" * 2000), "small": File(b"")},
         ),
         AUTHOR,
     ),
     "long names and few lines": (
-        plan({}, {f"pkg/{'deep/' * 15}file.go": File.of(b"x\n" * 12), "b": File.of(b"x\n")}),
+        plan({}, {f"pkg/{'deep/' * 15}file.go": File(b"x\n" * 12), "b": File(b"x\n")}),
         AUTHOR,
     ),
     "raw bytes in the diff": (plan(files(a="é\n"), files(a="è\n")), AUTHOR),
@@ -214,8 +214,8 @@ CARRIED: dict[str, tuple[Tree, ...]] = {
     "empty files": (files(a=""), files(b=""), files(b=GO), files(b="")),
     "modes": (
         files(a=GO),
-        {"a": File.of(GO.encode(), "100755")},
-        {"a": File.of(b"x", "100755"), "b": File.of(b"", "100755")},
+        {"a": File(GO.encode(), "100755")},
+        {"a": File(b"x", "100755"), "b": File(b"", "100755")},
     ),
     "not UTF-8": (files(a=b"\xff\xfe\nx\n"), files(a=b"\xff\xfe\ny\x80\n")),
     "NUL": (files(a=b"a\0b\nx\n"), files(a=b"a\0c\nx\n")),
@@ -237,7 +237,7 @@ CARRIED: dict[str, tuple[Tree, ...]] = {
     "odd names": (
         {},
         {
-            name: File.of(b"x\r\n" if number % 2 else b"x\n")
+            name: File(b"x\r\n" if number % 2 else b"x\n")
             for number, name in enumerate(
                 (
                     "a b",
@@ -252,7 +252,7 @@ CARRIED: dict[str, tuple[Tree, ...]] = {
                 )
             )
         },
-        {"a b": File.of(b"y\n"), "é/ü": File.of(b"y\n")},
+        {"a b": File(b"y\n"), "é/ü": File(b"y\n")},
     ),
 }
 
@@ -282,9 +282,7 @@ def test_random_trees_survive_the_mail(tmp_path: Path) -> None:
     pieces = ("a", "From ", "é", "\r", "\t", " ", "=", "-- ", "x" * 700, "\n", "\n", "\r\n", "\0")
     trees = [
         {
-            f"f{number}": File.of(
-                "".join(rng.choices(pieces, k=rng.randrange(60))).encode() + rng.choice((b"", b"\xff"))
-            )
+            f"f{number}": File("".join(rng.choices(pieces, k=rng.randrange(60))).encode() + rng.choice((b"", b"\xff")))
             for number in range(4)
         }
         for _ in range(25)
@@ -421,7 +419,7 @@ def test_closing_words_in_the_diff_are_data() -> None:
 
 
 def test_step_that_changes_nothing_is_refused() -> None:
-    same = File.of(b"x")
+    same = File(b"x")
     value = replace(plan({}, {}), steps=(Step("idle", "Idle", "", (), (FileChange("a", same, same),)),))
     with pytest.raises(CodemodError, match="codemod idle: the step changes nothing"):
         letters(value)

@@ -69,7 +69,7 @@ def small(**files: str) -> trees.Files:
         "b/b.go": 'package b\n\nimport "example.com/m/a"\n\nfunc Two() int {\n\treturn a.One() + a.One()\n}\n',
     }
     texts |= {f"{name.replace('__', '/')}.go": text for name, text in files.items()}
-    return {path: File.of(text.encode()) for path, text in texts.items()}
+    return {path: File(text.encode()) for path, text in texts.items()}
 
 
 def document(ran: Ran) -> Any:
@@ -432,7 +432,7 @@ def test_build_takes_no_account_of_what_was_wrong_before(verify: Verify, go: got
 def test_missing_dependency_is_not_verified(verify: Verify, go: gotool.Go, tmp_path: Path) -> None:
     use = 'package a\n\nimport "nowhere.example/lib"\n\nvar X = lib.X\n'
     needs = "module example.com/m\n\ngo 1.21\n\nrequire nowhere.example/lib v1.0.0\n"
-    files = small(a__x=use) | {"go.mod": File.of(needs.encode())}
+    files = small(a__x=use) | {"go.mod": File(needs.encode())}
     where = repo_of(tmp_path / "r", small() | {"go.mod": files["go.mod"]}, files)
     ran = verify(where, "--base", "HEAD~1", "--level", "build")
     assert ran.code == 3
@@ -476,8 +476,8 @@ def hostile(trap: Path) -> trees.Files:
     )
     go_mod = f"module example.com/m\n\ngo 1.21\n\ntoolchain go1.999.0\n\nreplace outside.example/lib => {trap}\n\nrequire outside.example/lib v1.0.0\n"
     return files | {
-        "go.mod": File.of(go_mod.encode()),
-        "a/long.go": File.of(b"package a // " + b"x" * 50_000_000),
+        "go.mod": File(go_mod.encode()),
+        "a/long.go": File(b"package a // " + b"x" * 50_000_000),
     }
 
 
@@ -512,7 +512,7 @@ def test_module_replaced_by_a_folder_outside_is_not_built(verify: Verify, go: go
     (tmp_path / "lib/lib.go").write_text("package lib\n\nvar X = SECRET\n")
     go_mod = "module example.com/m\n\ngo 1.21\n\nrequire outside.example/lib v1.0.0\n\nreplace outside.example/lib => ../lib\n"
     use = small(a__x='package a\n\nimport "outside.example/lib"\n\nvar X = lib.X\n')
-    base = small() | {"go.mod": File.of(go_mod.encode())}
+    base = small() | {"go.mod": File(go_mod.encode())}
     where = repo_of(tmp_path / "r", base, use | {"go.mod": base["go.mod"]})
     ran = verify(where, "--base", "HEAD~1", "--level", "build")
     assert ran.code == 3
@@ -521,7 +521,7 @@ def test_module_replaced_by_a_folder_outside_is_not_built(verify: Verify, go: go
 
 
 def test_filters_of_the_repository_are_not_run(verify: Verify, go: gotool.Go, tmp_path: Path) -> None:
-    files = small() | {".gitattributes": File.of(b"* filter=evil\n")}
+    files = small() | {".gitattributes": File(b"* filter=evil\n")}
     where = repo_of(
         tmp_path / "r", files, small(a__x="package a\n\nvar X = 1\n") | {".gitattributes": files[".gitattributes"]}
     )

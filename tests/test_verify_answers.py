@@ -33,7 +33,7 @@ MODULE = "example.com/m"
 
 
 def snapshot(files: Mapping[str, str]) -> Snapshot:
-    return Snapshot({path: File.of(text.encode()) for path, text in files.items()})
+    return Snapshot({path: File(text.encode()) for path, text in files.items()})
 
 
 def stage(before: Mapping[str, str], after: Mapping[str, str], *written: Written) -> Stage:
@@ -191,7 +191,7 @@ def test_request_holds_each_blob_once_and_every_tree() -> None:
 
 
 def test_bytes_that_are_no_text_are_asked_about_too() -> None:
-    odd = Snapshot({"a\udcff.go": File.of(b"\xff")})
+    odd = Snapshot({"a\udcff.go": File(b"\xff")})
     told = json.loads(types.request(MODULE, (stages.of_tree(odd),), "/go"))
     assert list(told["blobs_base64"].values()) == ["/w=="]
     assert list(told["trees"][0]["files"]) == ["a\ufffd.go"]
@@ -408,6 +408,6 @@ def test_plan_json_of_another_tool_gives_no_names() -> None:
 def test_file_change_without_before_is_a_new_file() -> None:
     cut = stages.of_change(snapshot({"a.go": "1"}), snapshot({"b.go": "1"}))
     assert cut.changes == (
-        FileChange("a.go", File.of(b"1"), None),
-        FileChange("b.go", None, File.of(b"1")),
+        FileChange("a.go", File(b"1"), None),
+        FileChange("b.go", None, File(b"1")),
     )

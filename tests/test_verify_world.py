@@ -160,7 +160,7 @@ def test_steps_are_written_into_the_copy_and_taken_back(tmp_path: Path) -> None:
 def test_path_that_leads_out_of_the_copy_is_refused(tmp_path: Path) -> None:
     repo = new_repo(tmp_path / "r")
     with Checkout(repo.path, read_ref(repo.path, "HEAD")) as copy, pytest.raises(ValueError, match="not a path below"):
-        copy.apply((FileChange("../x.go", None, File.of(b"")),))
+        copy.apply((FileChange("../x.go", None, File(b"")),))
 
 
 def test_module_in_a_folder_of_a_repository_is_found(tmp_path: Path) -> None:
@@ -176,9 +176,9 @@ def test_module_in_a_folder_of_a_repository_is_found(tmp_path: Path) -> None:
 
 def test_patches_apply_to_a_folder_without_git(tmp_path: Path) -> None:
     repo = new_repo(tmp_path / "r")
-    changed = {**BASE, "main.go": File.of(b"package main\n"), "new.go": File.of(b"package main\n", "100755")}
+    changed = {**BASE, "main.go": File(b"package main\n"), "new.go": File(b"package main\n", "100755")}
     del changed["pkg/a/tool.go"]
-    repo.commit(changed | {"README.md": File.of(b"# other\n")})
+    repo.commit(changed | {"README.md": File(b"# other\n")})
     repo.git("format-patch", "-q", "--cover-letter", "-o", str(tmp_path / "series"), "HEAD~1")
     repo.git("checkout", "-q", "HEAD~1")
     (repo.path / ".git").rename(tmp_path / "gone")
@@ -196,7 +196,7 @@ def test_patches_apply_to_a_folder_without_git(tmp_path: Path) -> None:
 def test_mailbox_is_a_series(tmp_path: Path) -> None:
     repo = new_repo(tmp_path / "r")
     for number in (1, 2):
-        repo.commit({**BASE, "main.go": File.of(b"package main\n" * number)})
+        repo.commit({**BASE, "main.go": File(b"package main\n" * number)})
     mailbox = tmp_path / "box"
     mailbox.write_bytes(repo.git("format-patch", "--stdout", "HEAD~2"))
     series = read_series(mailbox)

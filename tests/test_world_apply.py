@@ -244,7 +244,7 @@ def test_file_that_git_converts_is_refused(repo: Repo, attribute: str) -> None:
 
 
 def test_ignored_file_in_the_way_is_kept(repo: Repo) -> None:
-    repo.commit({**BASE, ".gitignore": File.of(b"/pkg/new/\n")})
+    repo.commit({**BASE, ".gitignore": File(b"/pkg/new/\n")})
     (repo.path / "pkg/new/deep").mkdir(parents=True)
     (repo.path / "pkg/new/deep/n.go").write_bytes(b"package mine\n")
     plan = plan_of(read_tree(repo.path), *STEPS)
@@ -265,7 +265,7 @@ def test_file_a_sparse_checkout_hides_goes_to_a_branch_only(repo: Repo) -> None:
 
 
 def test_folder_git_ignores_is_refused(repo: Repo) -> None:
-    repo.commit({**BASE, ".gitignore": File.of(b"/build/\n")})
+    repo.commit({**BASE, ".gitignore": File(b"/build/\n")})
     (repo.path / "build").mkdir()
     (repo.path / "build/main.go").write_bytes(BASE["main.go"].data)
     plan = plan_of(read_tree(repo.path / "build"), {"main.go": b"package x\n"})
@@ -322,7 +322,7 @@ def move_head(repo: Repo) -> None:
 
 
 def move_tree(repo: Repo) -> None:
-    repo.commit({**BASE, "pkg/a/more.go": File.of(b"package a\n"), "main.go": File.of(b"package b\n")})
+    repo.commit({**BASE, "pkg/a/more.go": File(b"package a\n"), "main.go": File(b"package b\n")})
 
 
 def add_untracked(repo: Repo) -> None:
@@ -364,7 +364,7 @@ def test_branch_holds_nothing_that_is_not_committed(repo: Repo, move: Callable[[
 def test_plan_with_a_wrong_blob_id_makes_no_branch(repo: Repo) -> None:
     base = read_tree(repo.path)
     plan = plan_of(base, {"main.go": b"package x\n"})
-    lie = File(b"package y\n", plan.final.files["main.go"].oid)
+    lie = File(b"package y\n", known=plan.final.files["main.go"].oid)
     step = plan.steps[0]
     change = type(step.changes[0])("main.go", step.changes[0].before, lie)
     false = Plan(base, (), (type(step)("x", "X", "", (), (change,)),), plan.final)
@@ -527,7 +527,7 @@ def test_journal_that_cannot_be_read_is_kept(repo: Repo, text: bytes) -> None:
 
 def test_journal_holds_odd_names_and_any_bytes(repo: Repo) -> None:
     name = 'pkg/\udcff\n"x.go'
-    repo.commit({**BASE, name: File.of(b"\x00\xff package\r\n")})
+    repo.commit({**BASE, name: File(b"\x00\xff package\r\n")})
     before = contents(repo.path)
     apply_worktree(repo.path, plan_of(read_tree(repo.path), {name: b"package x\n"}))
     assert json.loads(journal(repo).read_bytes())["schema"] == "refactor-tool-undo/1"

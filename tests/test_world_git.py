@@ -129,7 +129,7 @@ def test_ambiguous_id_asks_for_more_digits(tmp_path: Path) -> None:
 def origin(tmp_path: Path) -> Repo:
     """Return a repository of two commits that serves partial clones."""
     repo = new_repo(tmp_path / "origin")
-    repo.commit({**BASE, "main.go": File.of(b"package second\n")})
+    repo.commit({**BASE, "main.go": File(b"package second\n")})
     repo.git("branch", "side")
     for key in ("uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"):
         repo.git("config", key, "true")

@@ -57,14 +57,14 @@ def test_work_tree_shows_edits_new_files_and_removals(tmp_path: Path) -> None:
     (repo.path / "new.go").write_bytes(b"package main // new\n")
     (repo.path / "pkg/a/a.go").unlink()
     files = read_tree(repo.path).files
-    assert files["main.go"] == File.of(b"package main // edited\n")
-    assert files["new.go"] == File.of(b"package main // new\n")
+    assert files["main.go"] == File(b"package main // edited\n")
+    assert files["new.go"] == File(b"package main // new\n")
     assert "pkg/a/a.go" not in files
     assert "pkg/a/a.go" in read_ref(repo.path, "HEAD").files
 
 
 def test_only_the_repository_says_what_is_ignored(tmp_path: Path) -> None:
-    repo = new_repo(tmp_path / "r", {**BASE, ".gitignore": File.of(b"zz_*.go\n")})
+    repo = new_repo(tmp_path / "r", {**BASE, ".gitignore": File(b"zz_*.go\n")})
     (repo.path / "zz_generated.go").write_bytes(b"package main\n")
     (repo.path / "mine.go").write_bytes(b"package main\n")
     config = tmp_path / "home/.config/git"
@@ -88,11 +88,11 @@ def test_only_the_repository_says_what_is_ignored(tmp_path: Path) -> None:
     ],
 )
 def test_odd_file_names_are_read_alike(tmp_path: Path, name: str) -> None:
-    repo = new_repo(tmp_path / "r", {**BASE, name: File.of(b"package odd\n")})
+    repo = new_repo(tmp_path / "r", {**BASE, name: File(b"package odd\n")})
     (repo.path / os.fsdecode(b"untracked " + os.fsencode(name.rpartition("/")[2]))).write_bytes(b"package x\n")
-    assert read_ref(repo.path, "HEAD").files[name] == File.of(b"package odd\n")
+    assert read_ref(repo.path, "HEAD").files[name] == File(b"package odd\n")
     files = read_tree(repo.path).files
-    assert files[name] == File.of(b"package odd\n")
+    assert files[name] == File(b"package odd\n")
     assert "untracked " + name.rpartition("/")[2] in files
 
 
@@ -102,15 +102,15 @@ def test_bytes_are_those_on_the_disk_whatever_git_would_convert(tmp_path: Path) 
     repo.git("rm", "-q", "--cached", "main.go")
     (repo.path / "main.go").write_bytes(b"package main\r\n")
     repo.git("add", "main.go")
-    assert read_tree(repo.path).files["main.go"] == File.of(b"package main\r\n")
+    assert read_tree(repo.path).files["main.go"] == File(b"package main\r\n")
 
 
 def test_unmerged_file_is_read_once_as_it_lies_there(tmp_path: Path) -> None:
     repo = new_repo(tmp_path / "r")
     repo.git("switch", "-q", "-c", "other")
-    repo.commit({**BASE, "main.go": File.of(b"package theirs\n")})
+    repo.commit({**BASE, "main.go": File(b"package theirs\n")})
     repo.git("switch", "-q", "main")
-    repo.commit({**BASE, "main.go": File.of(b"package ours\n")})
+    repo.commit({**BASE, "main.go": File(b"package ours\n")})
     assert repo.run("merge", "other").returncode == 1
     assert read_tree(repo.path).files["main.go"].data.startswith(b"<<<<<<<")
 
@@ -202,7 +202,7 @@ def test_pipe_named_like_a_go_file_does_not_hang(tmp_path: Path, tracked: bool) 
 
 
 def test_vendored_copies_and_other_repositories_are_left_out(tmp_path: Path) -> None:
-    files = {**BASE, "vendor/x/x.go": GO_MOD, "pkg/vendor/y.go": GO_MOD, "pkg/vendors/z.go": File.of(b"package z\n")}
+    files = {**BASE, "vendor/x/x.go": GO_MOD, "pkg/vendor/y.go": GO_MOD, "pkg/vendors/z.go": File(b"package z\n")}
     repo = new_repo(tmp_path / "r", files)
     sub = new_repo(tmp_path / "sub")
     repo.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(sub.path), "module")
@@ -224,8 +224,8 @@ def test_vendored_copies_and_other_repositories_are_left_out(tmp_path: Path) -> 
 
 MODULES = {
     **BASE,
-    "tools/go.mod": File.of(b"module example.org/tools\n"),
-    "tools/cmd/t.go": File.of(b"package main // tools\n"),
+    "tools/go.mod": File(b"module example.org/tools\n"),
+    "tools/cmd/t.go": File(b"package main // tools\n"),
 }
 
 
@@ -246,7 +246,7 @@ def test_subfolder_stands_for_its_module(tmp_path: Path, below: str, label: str,
 
 
 def test_folder_that_git_ignores_is_a_plain_folder(tmp_path: Path) -> None:
-    repo = new_repo(tmp_path / "r", {**BASE, ".gitignore": File.of(b"/build\n")})
+    repo = new_repo(tmp_path / "r", {**BASE, ".gitignore": File(b"/build\n")})
     (repo.path / "build").mkdir()
     (repo.path / "build/x.go").write_bytes(b"package x\n")
     snapshot = read_tree(repo.path / "build")
@@ -288,7 +288,7 @@ def test_repository_without_a_commit_has_a_tree_and_no_head(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ["GIT_DIR", "GIT_WORK_TREE"])
 def test_git_environment_counts_only_without_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     repo = new_repo(tmp_path / "r")
-    other = new_repo(tmp_path / "other", {"go.mod": GO_MOD, "other.go": File.of(b"package other\n")})
+    other = new_repo(tmp_path / "other", {"go.mod": GO_MOD, "other.go": File(b"package other\n")})
     monkeypatch.chdir(repo.path)
     monkeypatch.setenv(name, str(other.path / ".git" if name == "GIT_DIR" else other.path))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "no-index"))
@@ -317,8 +317,8 @@ def test_plain_folder_needs_no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PATH", str(tmp_path))
     snapshot = read_tree(tmp_path / "plain")
     assert dict(snapshot.files) == {
-        "sub/a.go": File.of(b"package a\n"),
-        "sub/run.go": File.of(b"package a\n", "100755"),
+        "sub/a.go": File(b"package a\n"),
+        "sub/run.go": File(b"package a\n", "100755"),
     }
     assert (snapshot.source, snapshot.label, snapshot.commit, snapshot.committed_at) == ("tree", ".", None, 0)
 
@@ -329,7 +329,7 @@ def test_plain_folder_needs_no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_refs_share_what_they_have_in_common_and_one_failure_stops_no_other(tmp_path: Path) -> None:
     repo = new_repo(tmp_path / "r")
     repo.git("tag", "one")
-    repo.commit({**BASE, "main.go": File.of(b"package two\n")})
+    repo.commit({**BASE, "main.go": File(b"package two\n")})
     repo.git("tag", "two")
     results = dict(read_each(repo.path, ["one", "absent", "two", "-x"]))
     assert list(results) == ["one", "absent", "two", "-x"]
@@ -351,7 +351,7 @@ def test_reading_stops_at_the_first_ref_that_fails(tmp_path: Path) -> None:
 
 
 def test_more_than_a_pipe_holds_is_read(tmp_path: Path) -> None:
-    files = {f"p{n % 9}/f{n}.go": File.of(b"package p\n" + b"// %d\n" % n * 400) for n in range(400)}
+    files = {f"p{n % 9}/f{n}.go": File(b"package p\n" + b"// %d\n" % n * 400) for n in range(400)}
     repo = new_repo(tmp_path / "r", files)
     assert dict(read_ref(repo.path, "HEAD").files) == files
 
@@ -436,7 +436,7 @@ os_lstat = os.lstat
 
 
 def test_repository_is_untouched_and_nothing_it_configures_runs(tmp_path: Path) -> None:
-    repo = new_repo(tmp_path / "r", {**BASE, ".gitattributes": File.of(b"*.go filter=evil diff=evil\n")})
+    repo = new_repo(tmp_path / "r", {**BASE, ".gitattributes": File(b"*.go filter=evil diff=evil\n")})
     script = tmp_path / "evil"
     script.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\ncat\n")
     script.chmod(0o755)

@@ -40,11 +40,11 @@ def edited(files: Files, path: str, old: str, new: str) -> Files:
     """Return the files with one text of one of them replaced, once."""
     text = files[path].data.decode()
     assert text.count(old) >= 1, f"{path} does not hold {old!r}"
-    return files | {path: File.of(text.replace(old, new, 1).encode())}
+    return files | {path: File(text.replace(old, new, 1).encode())}
 
 
 def added(files: Files, path: str, text: str | bytes) -> Files:
-    return files | {path: File.of(text if isinstance(text, bytes) else text.encode())}
+    return files | {path: File(text if isinstance(text, bytes) else text.encode())}
 
 
 def without(files: Files, *paths: str) -> Files:

@@ -33,7 +33,6 @@ from refactor_tool.codemods._shapes import (
     LOGRUS,
     PKG_ERRORS,
     Guard,
-    branch_at,
     cannot_name,
     combined,
     comment_above,
@@ -46,6 +45,7 @@ from refactor_tool.codemods._shapes import (
     named,
     ready_chan,
     wait_ready,
+    whole_function,
     with_comment_about,
     wrapped,
 )
@@ -209,7 +209,7 @@ def _is_part_of_poll(tree: Tree, path: str, call: ast.Call) -> bool:
 
 def _background_callers(tree: Tree, *, known: bool) -> Iterator[Finding]:
     for use in tree.callers(ast.PackageObject(package(tree, CONTROL), BACKGROUND)):
-        decl = branch_at(tree, use.path, use.span)
+        decl = whole_function(tree, use.path, use.span)
         call = tree.call_at(use.path, use.qualified)
         guard = guard_at(decl, call.span) if decl is not None and call is not None else None
         span = guard.stmt.span if guard is not None else use.qualified
@@ -228,7 +228,7 @@ def _background_callers(tree: Tree, *, known: bool) -> Iterator[Finding]:
 
 
 def _caller(tree: Tree, use: Occurrence) -> Iterator[Finding]:
-    decl = branch_at(tree, use.path, use.span)
+    decl = whole_function(tree, use.path, use.span)
     title = decl.title if decl is not None else ""
     folder = folder_of(use.path)
     if (folder, title) == (CONTROL, BACKGROUND):

@@ -72,7 +72,7 @@ def finding(tree: Tree, path: str, span: Span, verdict: Verdict, message: str, s
 
 def nodes_at(tree: Tree, path: str, span: Span) -> tuple[Node, ...]:
     """Return the nodes from a declaration down to a place in it."""
-    root = _shapes.body_at(tree, path, span) or tree.decl_at(path, span.start)
+    root = _shapes.whole_function(tree, path, span) or tree.decl_at(path, span.start)
     return trail(root, span) if root is not None else ()
 
 

@@ -269,7 +269,7 @@ def _above(tree: Tree, path: str, stmt: ast.Stmt) -> Span:
 def _on_demand(tree: Tree, use: Occurrence) -> Iterator[Finding]:
     """Replace `if there is no client { start it }` by ensureClient; a start that must be the first stays as it is."""
     path, message = use.path, "starts the client if there is none"
-    decl, call = _shapes.body_at(tree, path, use.span), tree.call_at(path, use.qualified)
+    decl, call = _shapes.whole_function(tree, path, use.span), tree.call_at(path, use.qualified)
     if decl is None or call is None or not isinstance(call.fun, ast.Selector):
         verdict: Verdict = Manual("startClient is used as a value", _BY_HAND)
         yield finding(tree, path, use.qualified, verdict, message, "function-value")

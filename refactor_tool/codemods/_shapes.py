@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from refactor_tool.codemod import Template
 from refactor_tool.codemods._k3s import EXECUTOR, UTIL, package
@@ -13,7 +12,7 @@ from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
 from refactor_tool.gosrc.walk import Function, functions_at, statement, trail
 from refactor_tool.gosrc.words import word_places
 from refactor_tool.model import Change, Edit, Fragment, Manual, NeedImport, Rewrite, Span
-from refactor_tool.record import replace
+from refactor_tool.record import record, replace
 
 CONTEXT = ast.PackageObject("context", "Context")
 PKG_ERRORS = "github.com/pkg/errors"
@@ -22,30 +21,14 @@ LOGRUS = "github.com/sirupsen/logrus"
 WAIT_READY = Template("shared/wait_ready.go.j2", ("ctx", "exit", "ready", "util"))
 
 _ABOUT_READINESS = re.compile(r"\bready\b|readiness|\w+Ready\b|\bchannel\b", re.IGNORECASE)
+_DEFER_CLOSE = b"defer close("
 
 
 # --- places -----------------------------------------------------------------------------------------
 
 
-def body_at(tree: Tree, path: str, *spans: Span) -> ast.FuncDecl | None:
-    """Return the function that holds the first of `spans`, its body pruned to the statements that hold any of them."""
-    decl = tree.function_at(path, spans[0].start)
-    if decl is None or decl.body_span is None:
-        return None
-    return tree.function(path, decl, sorted(span.start for span in spans))
-
-
-def branch_at(tree: Tree, path: str, call: Span) -> ast.FuncDecl | None:
-    """Return the function that holds a call, its body pruned to the call and all of the `if` that tests its result."""
-    decl = body_at(tree, path, call)
-    tests = [node.span for node in trail(decl, call) if isinstance(node, ast.If)] if decl is not None else []
-    if decl is None or not tests:
-        return decl
-    return tree.function(path, decl, range(tests[-1].start, tests[-1].end))
-
-
 def whole_function(tree: Tree, path: str, place: Span) -> ast.FuncDecl | None:
-    """Return the function that holds a place, with all of its body; None where there is none."""
+    """Return the function that holds a place, with its body; None where there is none."""
     decl = tree.function_at(path, place.start)
     return tree.function(path, decl) if decl is not None and decl.body_span is not None else None
 
@@ -69,7 +52,7 @@ def _is_made_outside(tree: Tree, path: str, found: ast.Object) -> bool:
     """Tell whether a call of unknown type makes a variable, as in `ctx, cancel := context.WithCancel(ctx)`."""
     if not isinstance(found, ast.LocalObject) or found.kind != "var":
         return False
-    decl = body_at(tree, path, found.at)
+    decl = whole_function(tree, path, found.at)
     match statement(trail(decl, found.at)) if decl is not None else None:
         case ast.Assign(op=":=", rhs=(ast.Call() as call,)):
             return not tree.results_of(path, call)
@@ -191,7 +174,7 @@ def wait_ready(
     """
     line = tree.line_text(path, receive.start)
     wanted = f"replace it by a util.WaitReady of {ready} that leaves the function where the context ends first"
-    decl = body_at(tree, path, receive)
+    decl = whole_function(tree, path, receive)
     functions = functions_at(decl, receive) if decl is not None else ()
     if decl is None or not functions:
         return Manual(f"{line!r} waits outside a function", wanted)
@@ -225,9 +208,10 @@ def _is_alone(tree: Tree, path: str, span: Span) -> bool:
 def closes_at_exit(tree: Tree, path: str, function: Function) -> bool:
     """Tell whether a function has a `defer close(...)` of its own, which an early return would run too."""
     body = function.body
-    return body is not None and any(
-        isinstance(stmt, ast.Defer | ast.OtherStmt) and tree.text(path, stmt.span).startswith("defer close(")
-        for stmt in body.stmts
+    if body is None or tree.data(path).find(_DEFER_CLOSE, body.span.start, body.span.end) < 0:
+        return False
+    return any(
+        isinstance(stmt, ast.Defer) and tree.data(path).startswith(_DEFER_CLOSE, stmt.span.start) for stmt in body.stmts
     )
 
 
@@ -238,7 +222,7 @@ def replace_use(tree: Tree, use: Occurrence, ready: str, extra: tuple[Change, ..
     executor closes it.
     """
     path, whole = use.path, use.qualified
-    decl = body_at(tree, path, whole)
+    decl = whole_function(tree, path, whole)
     around = [node for node in trail(decl, whole) if node.span != whole] if decl is not None else []
     around = [node for node in around if not isinstance(node, ast.Paren)]
     reads = Rewrite((Edit(path, whole, ready.encode()), *extra))
@@ -295,7 +279,7 @@ def _is_builtin(tree: Tree, path: str, fun: ast.Expr, name: str) -> bool:
     return isinstance(fun, ast.Ident) and fun.name == name and isinstance(tree.resolve(path, fun), ast.UnknownObject)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Guard:
     """`if err := call; err != nil { before; exit }` without an else; `err` is its name there."""
 

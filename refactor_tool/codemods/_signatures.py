@@ -10,7 +10,15 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from refactor_tool.codemods._k3s import EXECUTOR, package
-from refactor_tool.codemods._shapes import body_at, combined, drop_item, is_last_use, names_in, ready_chan, replace_use
+from refactor_tool.codemods._shapes import (
+    combined,
+    drop_item,
+    is_last_use,
+    names_in,
+    ready_chan,
+    replace_use,
+    whole_function,
+)
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import trail
@@ -134,7 +142,7 @@ def _asked_instead(tree: Tree, use: Occurrence, method: str, index: int, accesso
 
 
 def _handed_on(tree: Tree, use: Occurrence, method: str) -> ast.Call | None:
-    decl = body_at(tree, use.path, use.span)
+    decl = whole_function(tree, use.path, use.span)
     for node in trail(decl, use.span) if decl is not None else ():
         if isinstance(node, ast.Call) and any(arg.span == use.span for arg in node.args):
             match tree.calls(use.path, node):

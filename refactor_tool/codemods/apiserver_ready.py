@@ -41,7 +41,7 @@ from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import walk
 from refactor_tool.gosrc.words import words_with
-from refactor_tool.model import Channel, Edit, Finding, Leave, Manual, Rewrite, Span, Verdict
+from refactor_tool.model import Channel, Cover, Edit, Finding, Leave, Manual, Rewrite, Span, Verdict
 
 #: Names of readiness that this step is about, or that only look so.
 _WORDS = re.compile(
@@ -96,10 +96,10 @@ def _anchor(place: _signatures.Place, method: str) -> str:
 
 def _field(tree: Tree, sites: Sequence[Finding]) -> Iterator[Finding]:
     """Yield the field of ControlRuntime and its uses, but those that go with what holds them."""
-    gone = [site for site in sites if site.shape in ("promise", "drop-caller")]
+    gone = Cover((site.path, site.span) for site in sites if site.shape in ("promise", "drop-caller"))
     anchors = {site.anchor for site in sites}
     for use in tree.callers(runtime_field(tree)):
-        if any(site.path == use.path and site.span.contains(use.span) for site in gone):
+        if gone.holds(use.path, use.span):
             continue
         asked = ready_chan(tree, use.path, ACCESSOR, use.qualified)
         verdict: Verdict = asked if isinstance(asked, Manual) else replace_use(tree, use, *asked)
@@ -228,9 +228,9 @@ def _is_asked(tree: Tree, use: Occurrence) -> bool:
 def _left(tree: Tree, sites: Sequence[Finding]) -> Iterator[Finding]:
     """Yield what has a name of this step and is not its business, with the reason; the audit judges the rest."""
     for path in tree.files_with(*_NEEDLES):
-        lines = _lines(tree, path, sites)
+        aside = Cover((path, line) for line in _lines(tree, path, sites))
         places = words_with([b"Ready"], _WORDS, tree.data(path))
-        for use in tree.occurrences_at(path, [at for at in places if not any(line.contains(at) for line in lines)]):
+        for use in tree.occurrences_at(path, [at for at in places if not aside.holds(path, at)]):
             leave = _reason(tree, use) if not _is_in_limit(tree, use) else None
             if leave is not None:
                 yield found(tree, path, use.span, leave, f"keep {use.name}", use.role, channel=_channel(use))

@@ -152,7 +152,7 @@ def _receive(
 
 
 def _same_function(tree: Tree, close: Finding, path: str, receive: Span) -> bool:
-    decl = _shapes.body_at(tree, path, receive, close.span) if close.path == path else None
+    decl = _shapes.whole_function(tree, path, receive) if close.path == path else None
     return decl is not None and functions_at(decl, receive)[-1:] == functions_at(decl, close.span)[-1:]
 
 
@@ -181,7 +181,7 @@ def _channels(tree: Tree, path: str, decl: ast.FuncDecl) -> Iterator[Occurrence]
 
 def _bare_receive(tree: Tree, use: Occurrence) -> Span | None:
     """Return the statement that does nothing but receive from the channel that is named or asked for."""
-    decl = _shapes.body_at(tree, use.path, use.span)
+    decl = _shapes.whole_function(tree, use.path, use.span)
     for parent, node in pairwise(trail(decl, use.span) if decl is not None else ()):
         match node:
             case ast.ExprStmt(span=span, x=ast.Unary(op="<-", x=ast.Ident() | ast.Call(args=()))):
@@ -204,7 +204,7 @@ def _ends_with_context(tree: Tree, use: Occurrence) -> bool:
 
 
 def _is_wait_ready(tree: Tree, use: Occurrence) -> bool:
-    decl = _shapes.body_at(tree, use.path, use.span)
+    decl = _shapes.whole_function(tree, use.path, use.span)
     calls = [node for node in trail(decl, use.span) if isinstance(node, ast.Call)] if decl is not None else []
     waits = ast.PackageObject(package(tree, UTIL), "WaitReady")
     return bool(calls) and tree.calls(use.path, calls[-1]) == waits
@@ -278,7 +278,7 @@ def _is_about_permissions(tree: Tree, path: str) -> bool:
 
 
 def _in_one_function(tree: Tree, one: Occurrence, other: Occurrence) -> bool:
-    decl = _shapes.body_at(tree, one.path, one.span, other.span) if one.path == other.path else None
+    decl = _shapes.whole_function(tree, one.path, one.span) if one.path == other.path else None
     return decl is not None and functions_at(decl, one.span)[-1:] == functions_at(decl, other.span)[-1:] != ()
 
 
@@ -334,7 +334,7 @@ def _handed_on(tree: Tree, path: str) -> Iterator[ast.Ident]:
 
 
 def _is_deferred(tree: Tree, use: Occurrence) -> bool:
-    decl = _shapes.body_at(tree, use.path, use.span)
+    decl = _shapes.whole_function(tree, use.path, use.span)
     return decl is not None and any(isinstance(node, ast.Defer) for node in trail(decl, use.span))
 
 

@@ -16,7 +16,7 @@ from refactor_tool.codemods._k3s import ETCD, EXECUTOR, MOCK, declares, folder_o
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import statement, walk
-from refactor_tool.model import Edit, Finding, Fragment, Leave, Manual, Rewrite, Span, Verdict
+from refactor_tool.model import Cover, Edit, Finding, Fragment, Leave, Manual, Rewrite, Span, Verdict
 
 CHAN = "CRIReadyChan"
 #: Where etcd waits for the container runtime.
@@ -63,8 +63,9 @@ def _judged(carriers: Carriers, uses: Iterable[Occurrence], covered: Collection[
     own = [use for use in uses if (use.path, use.qualified) not in covered]
     closes = [_use(carriers, use) for use in own if use.role == "close"]
     yield from closes
+    closed = Cover((close.path, close.span) for close in closes)
     for use in (use for use in own if use.role != "close"):
-        if not any(close.path == use.path and close.span.contains(use.qualified) for close in closes):
+        if not closed.holds(use.path, use.qualified):
             yield _use(carriers, use)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
 
 from refactor_tool.gosrc import ast
 from refactor_tool.model import Span
@@ -12,8 +11,8 @@ from refactor_tool.model import Span
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-#: Makes a span without looking whether it is one: a node's always is.
-_unchecked = tuple.__new__
+#: Makes a span or another record without looking at what it is made of.
+_unchecked: Any = tuple.__new__
 _LITERALS = frozenset(
     {
         "int_literal",
@@ -41,15 +40,10 @@ _IDENTS = frozenset(
 
 
 class Converter:
-    """Convert nodes of one file.
+    """Convert nodes of one file."""
 
-    `wanted` are sorted byte offsets: a statement that holds none of them becomes an `OtherStmt`. None means
-    that everything is converted.
-    """
-
-    def __init__(self, data: bytes, wanted: Sequence[int] | None = None) -> None:
+    def __init__(self, data: bytes) -> None:
         self.data = data
-        self.wanted = wanted
 
     # --- declarations -----------------------------------------------------------------------------
 
@@ -146,17 +140,10 @@ class Converter:
                 yield from (self.stmt(inner) for inner in child.named_children if inner.type != "comment")
 
     def stmt(self, node: Node) -> ast.Stmt:
+        kind = node.type
         span = _span(node)
-        if not self._is_wanted(span):
-            return ast.OtherStmt(span, node.type)
-        make = _STMTS.get(node.type)
-        return make(self, node, span) if make is not None else ast.OtherStmt(span, node.type)
-
-    def _is_wanted(self, span: Span) -> bool:
-        if self.wanted is None:
-            return True
-        at = bisect_left(self.wanted, span.start)
-        return at < len(self.wanted) and self.wanted[at] < span.end
+        make = _STMTS.get(kind)
+        return make(self, node, span) if make is not None else ast.OtherStmt(span, kind)
 
     def _simple(self, node: Node | None) -> ast.Stmt | None:
         return self.stmt(node) if node is not None else None
@@ -229,7 +216,7 @@ class Converter:
             return None
         if node.type == "receive_statement":
             return self._receive(node, _span(node))
-        return Converter(self.data).stmt(node)
+        return self.stmt(node)
 
     def _go(self, node: Node, span: Span) -> ast.Stmt:
         return ast.Go(span, self.expr(node.named_children[0]))
@@ -267,14 +254,14 @@ class Converter:
 
     def expr(self, node: Node) -> ast.Expr:
         kind = node.type
-        span = _span(node)
         if kind in _IDENTS:
-            return ast.Ident(span, self.text(node))
-        if kind in _LITERALS:
-            return ast.Literal_(span, kind, self.text(node))
+            return self._ident(node)
+        span = _span(node)
         make = _EXPRS.get(kind)
         if make is not None:
             return make(self, node, span)
+        if kind in _LITERALS:
+            return ast.Literal_(span, kind, self.text(node))
         return ast.OtherExpr(span, kind, tuple(self.expr(c) for c in node.named_children if c.type != "comment"))
 
     def _selector(self, node: Node, span: Span) -> ast.Expr:
@@ -377,7 +364,11 @@ class Converter:
         return ast.InterfaceType(span, tuple(methods), tuple(embeds))
 
     def _ident(self, node: Node) -> ast.Ident:
-        return ast.Ident(_span(node), self.text(node))
+        # every second node is one, which is why nothing is called here that can be done in place
+        start, end = node.start_byte, node.end_byte
+        name = self.data[start:end].decode("utf-8", "surrogateescape")
+        ident: ast.Ident = _unchecked(ast.Ident, (_unchecked(Span, (start, end)), name))
+        return ident
 
     def text(self, node: Node) -> str:
         return self.data[node.start_byte : node.end_byte].decode("utf-8", "surrogateescape")
@@ -421,7 +412,8 @@ def _base_name(type_: ast.Expr) -> str:
 
 
 def _span(node: Node) -> Span:
-    return _unchecked(Span, (node.start_byte, node.end_byte))
+    span: Span = _unchecked(Span, (node.start_byte, node.end_byte))
+    return span
 
 
 def _inner(node: Node) -> Span:

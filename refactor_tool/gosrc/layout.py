@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.parse import ParseCache, Parsed
 from refactor_tool.gosrc.tree import Tree, is_package_used
-from refactor_tool.model import Edit, Span, blob_id
+from refactor_tool.model import Edit, Span
 from refactor_tool.record import record
 
 _EMPTY_IMPORT = re.compile(rb"^import \(\s*\)\r?\n(?:\r?\n)?", re.MULTILINE)
@@ -290,7 +290,7 @@ def _without_unused(cache: ParseCache, old: Parsed, after: bytes) -> bytes:
 
 
 def _parse(cache: ParseCache, data: bytes) -> Parsed:
-    return cache.parse(blob_id(data), data)
+    return cache.parse(data)
 
 
 def _without_empty_group(data: bytes, at: int) -> bytes:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Set
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
 from typing import TYPE_CHECKING, Literal
 
 from refactor_tool.gosrc import ast
@@ -11,7 +14,7 @@ from refactor_tool.gosrc.convert import Converter, doc_of
 from refactor_tool.gosrc.depth import MOST_NESTED, is_too_deep
 from refactor_tool.gosrc.scope import Scopes
 from refactor_tool.model import LineIndex, Span, Unparsable
-from refactor_tool.record import record
+from refactor_tool.record import record, replace
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query, Tree
@@ -74,6 +77,7 @@ class Parsed:
         self._imports: tuple[ast.ImportSpec, ...] | None = None
         self._heads: tuple[Head, ...] | None = None
         self._decls: dict[int, ast.Decl] = {}
+        self._functions: dict[int, ast.FuncDecl] = {}
 
     def marks(self, name: Literal["list", "struct", "text"]) -> list[Node]:
         """Return all statement lists, struct types, or raw strings and comments, in order."""
@@ -122,39 +126,64 @@ class Parsed:
             self._decls[head.start] = known
         return known
 
+    def function(self, decl: ast.FuncDecl) -> ast.FuncDecl:
+        """Return a function or method with its body."""
+        known = self._functions.get(decl.span.start)
+        if known is None:
+            at = bisect_left(self.heads(), decl.span.start, key=lambda head: head.start)
+            body = self.heads()[at].node.child_by_field_name("body")
+            known = replace(decl, body=Converter(self.data).block(body) if body is not None else None)
+            self._functions[decl.span.start] = known
+        return known
+
     def doc(self, head: Head) -> Span | None:
         return doc_of(head.node)
 
 
 class ParseCache:
-    """Parsed blobs by blob id, shared by the trees of one run."""
+    """Parsed blobs by their bytes, shared by the trees of one run."""
 
     def __init__(self) -> None:
         self._tools: tuple[Parser, Query] | None = None
-        self._parsed: dict[str, Parsed] = {}
+        self._parsed: dict[bytes, Parsed] = {}
 
-    def parse(self, oid: str, data: bytes) -> Parsed:
-        known = self._parsed.get(oid)
+    def parse(self, data: bytes) -> Parsed:
+        known = self._parsed.get(data)
         if known is None:
             known = self.parse_once(data)
-            self._parsed[oid] = known
+            self._parsed[data] = known
         return known
 
-    def keep(self, oids: Set[str]) -> None:
+    def keep(self, blobs: Set[bytes]) -> None:
         """Forget every blob but these, so that memory is bounded by one tree however many are looked at."""
-        self._parsed = {oid: parsed for oid, parsed in self._parsed.items() if oid in oids}
+        self._parsed = {data: parsed for data, parsed in self._parsed.items() if data in blobs}
 
     def parse_once(self, data: bytes) -> Parsed:
         """Parse bytes that nobody will ask for again."""
         if self._tools is None:
             # imported here: a tree in which no file needs parsing must not pay for the grammar
-            import tree_sitter_go
             from tree_sitter import Language, Parser, Query
 
-            language = Language(tree_sitter_go.language())
+            language = Language(_grammar())
             self._tools = Parser(language), Query(language, _MARKS)
         parser, marks = self._tools
         return Parsed(data, parser.parse(data), marks)
+
+
+def _grammar() -> object:
+    """Return Go's grammar from the library in `tree_sitter_go`.
+
+    The package itself is not run: it loads what finds its query files, which takes as long as to parse ten files.
+    """
+    package = find_spec("tree_sitter_go")
+    folders = package.submodule_search_locations if package is not None else None
+    library = PathFinder.find_spec("tree_sitter_go._binding", folders)
+    if library is None or library.loader is None:
+        raise ModuleNotFoundError("No module named 'tree_sitter_go'", name="tree_sitter_go")
+    module = module_from_spec(library)
+    library.loader.exec_module(module)
+    grammar: object = module.language()
+    return grammar
 
 
 def faults(parsed: Parsed) -> tuple[SyntaxFault, ...]:

@@ -34,8 +34,8 @@ def prove(before: Tree, after: Tree, changes: Iterable[FileChange]) -> tuple[Fla
     for change in changed:
         if change.after is None:
             continue
-        old = before.cache.parse(change.before.oid, change.before.data) if change.before is not None else None
-        new = after.cache.parse(change.after.oid, change.after.data)
+        old = before.cache.parse(change.before.data) if change.before is not None else None
+        new = after.cache.parse(change.after.data)
         broken = faults(new)
         if broken:
             out.extend(Flaw(change.path, fault.span, f"does not parse: {fault.message}") for fault in broken)

@@ -18,8 +18,8 @@ from refactor_tool.gosrc.convert import Converter
 from refactor_tool.gosrc.depth import ancestors
 from refactor_tool.gosrc.parse import Head, ParseCache, Parsed, require_go, skeleton
 from refactor_tool.gosrc.scope import Declared
-from refactor_tool.model import FileChange, LineIndex, Snapshot, Span
-from refactor_tool.record import record, replace
+from refactor_tool.model import Cover, FileChange, LineIndex, Snapshot, Span
+from refactor_tool.record import record
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -106,7 +106,6 @@ class Tree:
         self._files: dict[str, ast.GoFile] = {}
         self._blobs: dict[str, Parsed] = {}
         self._lines: dict[str, LineIndex] = {}
-        self._functions: dict[tuple[str, int, tuple[int, ...] | None], ast.FuncDecl] = {}
         self._sources = tuple((path, file.data) for path, file in snapshot.files.items() if path.endswith(".go"))
         self._found: dict[bytes, frozenset[str]] = {}
         self._methods: dict[str, frozenset[bytes]] | None = None
@@ -132,7 +131,6 @@ class Tree:
         other._files.update(_without(self._files, changed))
         other._blobs.update(_without(self._blobs, changed))
         other._lines.update(_without(self._lines, changed))
-        other._functions.update({key: decl for key, decl in self._functions.items() if key[0] not in changed})
         held = {change.path: change.after.data for change in listed if change.after is not None}
         for needle, paths in self._found.items():
             other._found[needle] = (paths - changed) | {path for path, data in held.items() if needle in data}
@@ -313,15 +311,9 @@ class Tree:
                         if isinstance(decl, kind):
                             yield path, decl
 
-    def function(self, path: str, decl: ast.FuncDecl, wanted: Sequence[int] | None = None) -> ast.FuncDecl:
-        """Return `decl` with its body: whole, or pruned to the statements that hold a `wanted` offset (sorted)."""
-        key = (path, decl.span.start, tuple(wanted) if wanted is not None else None)
-        if key in self._functions:
-            return self._functions[key]
-        body = self._node(path, decl.span).child_by_field_name("body")
-        whole = replace(decl, body=Converter(self.data(path), wanted).block(body) if body is not None else None)
-        self._functions[key] = whole
-        return whole
+    def function(self, path: str, decl: ast.FuncDecl) -> ast.FuncDecl:
+        """Return a function or method of a file with its body."""
+        return self._parsed(path).function(decl)
 
     def function_at(self, path: str, offset: int) -> ast.FuncDecl | None:
         """Return the function or method that holds a byte, doc comment included, without its body."""
@@ -649,7 +641,8 @@ class Tree:
         """Return every match of `pattern` in a file, prose included, that lies in no span of `outside`."""
         if not outside:
             return self._all_occurrences(path, pattern)
-        return tuple(found for found in self._all_occurrences(path, pattern) if not _is_inside(found.span, outside))
+        aside = Cover((path, span) for span in outside)
+        return tuple(found for found in self._all_occurrences(path, pattern) if not aside.holds(path, found.span))
 
     @_memoised
     def _all_occurrences(self, path: str, pattern: re.Pattern[bytes]) -> tuple[Occurrence, ...]:
@@ -876,7 +869,7 @@ class Tree:
         parsed = self._blobs.get(path)
         if parsed is None:
             file = self.snapshot.files[path]
-            parsed = self.cache.parse(file.oid, file.data)
+            parsed = self.cache.parse(file.data)
             require_go(path, parsed)
             self._blobs[path] = parsed
         return parsed
@@ -907,10 +900,6 @@ class Tree:
 
 def _without(facts: dict[str, _R], paths: Set[str]) -> dict[str, _R]:
     return {path: fact for path, fact in facts.items() if path not in paths}
-
-
-def _is_inside(span: Span, spans: Iterable[Span]) -> bool:
-    return any(one.contains(span) for one in spans)
 
 
 def header_name(data: bytes) -> str:

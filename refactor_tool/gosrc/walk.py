@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TypeAlias, get_args
 
@@ -52,8 +53,25 @@ def trail(root: Node, span: Span) -> tuple[Node, ...]:
     here: Node | None = root if root.span.contains(span) else None
     while here is not None:
         out.append(here)
-        here = next((child for child in children(here) if child.span.contains(span)), None)
+        here = _child_at(here, span)
     return tuple(out)
+
+
+def _child_at(node: Node, span: Span) -> Node | None:
+    """Return the node directly below one that contains `span`. What stands in a tuple is in the order of the file."""
+    for name in _LINKS[type(node)]:
+        value = getattr(node, name)
+        if type(value) is tuple:
+            at = bisect_right(value, span.start, key=_start)
+            value = value[at - 1] if at else None
+        if value is not None and value.span.contains(span):
+            found: Node = value
+            return found
+    return None
+
+
+def _start(node: Node) -> int:
+    return node.span.start
 
 
 def functions_at(decl: ast.FuncDecl, span: Span) -> tuple[Function, ...]:

@@ -5,7 +5,6 @@ Lines and columns are 1-based, columns in bytes, ends exclusive. New keys may be
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -180,7 +179,10 @@ def fingerprints(plan: Plan, names: Mapping[str, str] = MappingProxyType({})) ->
 
 
 def fingerprint_of(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:20]
+    # imported here: a scan in text has no use for it
+    from hashlib import sha256
+
+    return sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:20]
 
 
 def _snapshot(snapshot: Snapshot) -> dict[str, Any]:

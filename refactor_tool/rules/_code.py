@@ -18,10 +18,9 @@ _CROWD = 50
 class Site:
     """A place in a function's body that holds what was looked for.
 
-    `decl` has its body, with the statements that hold `span` and the other places found in it; the rest of them are
-    `OtherStmt`. `function` is the innermost function around the place, a literal or `decl` itself, `outer` leads from
-    `decl` down to it, and `inside` from its body to the innermost node around the place. In a `crowded` function there
-    are so many places that it is cheaper to convert all of it once than a part for each.
+    `decl` has its body. `function` is the innermost function around the place, a literal or `decl`; `outer` leads from
+    `decl` to it, and `inside` from its body to the innermost node around the place. In a `crowded` function there are
+    so many places that nothing may be looked up in all of it for each.
     """
 
     path: str
@@ -47,12 +46,6 @@ def site_at(path: str, decl: ast.FuncDecl, span: Span, *, crowded: bool = False)
     return None
 
 
-def again(tree: Tree, site: Site, wanted: Sequence[int], span: Span) -> Site | None:
-    """Return the site of a span in the same function, with the statements that hold a `wanted` offset converted too."""
-    decl = tree.function(site.path, site.decl, None if site.crowded else wanted)
-    return site_at(site.path, decl, span, crowded=site.crowded)
-
-
 def sites(
     tree: Tree,
     *needles: bytes,
@@ -68,9 +61,9 @@ def sites(
     """
     for path, decl, places in functions_with(tree, *needles, in_file=in_file, in_body=in_body, keep=keep, paths=paths):
         crowded = len(places) > _CROWD
-        pruned = tree.function(path, decl, None if crowded else [start for start, _ in places])
+        whole = tree.function(path, decl)
         for start, end in places:
-            found = site_at(path, pruned, Span(start, end), crowded=crowded)
+            found = site_at(path, whole, Span(start, end), crowded=crowded)
             if found is not None:
                 yield found
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree, TypeRef
 from refactor_tool.gosrc.walk import Function, trail
@@ -35,11 +33,11 @@ def context_at(tree: Tree, site: Site) -> str | None:
 
 def _still_means(tree: Tree, site: Site, param: ast.Ident) -> bool:
     """Tell whether a context parameter's name is one at a place: nothing there, or a context, hides it."""
-    name = param.name.encode()
-    hides = re.compile(rb"\b%s\b[\w, ]* :?= |\bvar [\w, ]*\b%s\b" % (name, name))
-    if not hides.search(tree.data(site.path), param.span.end, site.span.start):
-        return True
-    return _is_context(tree, site, param.name)
+    match tree.object_of_name(site.path, site.span.start, param.name):
+        case ast.LocalObject(at=at) if at == param.span:
+            return True
+        case _:
+            return _is_context(tree, site, param.name)
 
 
 def _is_context(tree: Tree, site: Site, name: str) -> bool:
@@ -51,7 +49,7 @@ def _is_derived(tree: Tree, site: Site, name: str) -> bool:
     found = tree.object_of_name(site.path, site.span.start, name)
     if not isinstance(found, ast.LocalObject):
         return False
-    made = innermost_statement(trail(tree.function(site.path, site.decl, [found.at.start]), found.at))
+    made = innermost_statement(trail(site.decl, found.at))
     match made:
         case ast.Assign(rhs=(ast.Call() as call,)):
             maker = tree.calls(site.path, call)

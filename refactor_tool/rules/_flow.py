@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import cast, get_args
 
@@ -16,9 +17,6 @@ from refactor_tool.rules._code import Site
 _ENDS = re.compile(r"(?:[\w.]+\([^()]*\)\.)?(?:\w+\.)*(?:Fatal\w*|Exit|panic|Goexit)\(")
 #: What may stand in a list of statements, and the clauses that have such a list.
 _HOLDS = (*get_args(ast.Stmt), ast.Case)
-_LEAVING_KINDS = frozenset(
-    {"return_statement", "continue_statement", "break_statement", "goto_statement", "fallthrough_statement"}
-)
 
 
 def leaves(tree: Tree, path: str, stmts: Sequence[ast.Stmt]) -> bool:
@@ -30,9 +28,9 @@ def _leaves(tree: Tree, path: str, stmt: ast.Stmt) -> bool:
     match stmt:
         case ast.Return() | ast.Branch():
             return True
-        case ast.OtherStmt(kind=kind) if kind in _LEAVING_KINDS:
+        case ast.OtherStmt(kind="fallthrough_statement"):
             return True
-        case ast.ExprStmt(span=span) | ast.OtherStmt(span=span, kind="expression_statement"):
+        case ast.ExprStmt(span=span):
             return _ENDS.match(tree.text(path, span)) is not None
         case ast.Block(stmts=stmts):
             return leaves(tree, path, stmts)
@@ -91,12 +89,14 @@ def following(site: Site, stmt: Node) -> tuple[ast.Stmt, ...]:
 
 def after(node: Node, span: Span) -> tuple[ast.Stmt, ...]:
     """Return the statements of a block or clause that stand after a span; () for other nodes."""
-    return tuple(stmt for stmt in _list(node) if stmt.span.start >= span.end)
+    stmts = _list(node)
+    return stmts[bisect_left(stmts, span.end, key=lambda stmt: stmt.span.start) :]
 
 
 def before(node: Node, span: Span) -> tuple[ast.Stmt, ...]:
     """Return the statements of a block or clause that stand before a span; () for other nodes."""
-    return tuple(stmt for stmt in _list(node) if stmt.span.end <= span.start)
+    stmts = _list(node)
+    return stmts[: bisect_right(stmts, span.start, key=lambda stmt: stmt.span.end)]
 
 
 def _list(node: Node) -> tuple[ast.Stmt, ...]:

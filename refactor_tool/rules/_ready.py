@@ -10,7 +10,7 @@ from refactor_tool.gosrc.tree import Tree
 from refactor_tool.gosrc.walk import statement, trail
 from refactor_tool.model import Span
 from refactor_tool.record import record
-from refactor_tool.rules._code import Site, site_at, sites
+from refactor_tool.rules._code import Site, sites
 from refactor_tool.rules._flow import deferred_calls, received
 
 _DEFERS_CLOSE = re.compile(rb"\bdefer (?:func\(\) \{[^}]*)?\bclose\(")
@@ -83,7 +83,7 @@ def _was_given(tree: Tree, path: str, name: ast.Ident, depth: int) -> bool:
         return False
     if found.kind == "param":
         return _may_signal(tree, path, name) and _gets_ready(tree, path, decl, found.at, depth)
-    made = statement(trail(tree.function(path, decl, [found.at.start]), found.at))
+    made = statement(trail(tree.function(path, decl), found.at))
     match made:
         case ast.Assign(rhs=(ast.Call(fun=ast.Ident(name="make")),)):
             return _is_kept_as_ready(tree, path, decl, name.name)
@@ -173,8 +173,7 @@ def deferred_close(tree: Tree, site: Site) -> str | None:
     body = site.function.body
     if site.crowded or body is None or not _DEFERS_CLOSE.search(tree.data(site.path), body.span.start, body.span.end):
         return None
-    full = site_at(site.path, tree.function(site.path, site.decl), site.span)
-    for call in deferred_calls(full.function) if full is not None else ():
+    for call in deferred_calls(site.function):
         channel = closed(call)
         name = ready_channel(tree, site.path, channel) if channel is not None else None
         if name is not None:

@@ -74,7 +74,7 @@ def _unguarded(tree: Tree, path: str) -> Iterator[Finding]:
             continue
         for one in lacking:
             decl = tree.function_at(path, one.call.start)
-            site = site_at(path, tree.function(path, decl, [one.call.start]), one.call) if decl is not None else None
+            site = site_at(path, tree.function(path, decl), one.call) if decl is not None else None
             stmt = site.nearest(ast.Return, ast.ExprStmt) if site is not None else None
             if site is not None and stmt is not None:
                 name = target.decode()

@@ -17,6 +17,8 @@ from refactor_tool.rules._ready import START_METHODS, closed, in_executor, is_wa
 
 _RETURNS_NIL = re.compile(r"\{\s*return nil\s*\}")
 _HELPER = b"func CloseIfNilErr("
+#: How many statements before a close are looked at; each close is looked at alone, and a function may have thousands.
+_STEPS_BACK = 100
 
 
 @record
@@ -145,7 +147,7 @@ def _failure_before(tree: Tree, site: Site) -> str | None:
     path = site.path
     tested = [step.cond for step in site.inside if isinstance(step, ast.If)]
     for node in reversed(site.inside):
-        for stmt in reversed(before(node, site.span)):
+        for stmt in reversed(before(node, site.span)[-_STEPS_BACK:]):
             match stmt:
                 case ast.ExprStmt(x=ast.Call() as call) if _can_fail(tree, path, call):
                     return f"{name_of(call)} failed: nobody looks at its result"

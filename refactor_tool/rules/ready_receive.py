@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.model import Finding, Severity
+from refactor_tool.model import Finding, Severity, Span
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules._code import Site, hazard
 from refactor_tool.rules._ready import bare_receives, is_executor_method
@@ -24,12 +24,16 @@ def _find(tree: Tree) -> Iterator[Finding]:
 
 
 def _where(tree: Tree, site: Site) -> tuple[str, Severity]:
-    body = site.function.body
     if site.function is site.decl and is_executor_method(tree, site.path, site.decl):
         return "start-up hangs", "error"
-    if body is not None and _DONE_CALL.search(tree.data(site.path), body.span.start, body.span.end):
+    if site.function.body is not None and _is_waited_for(tree.data(site.path), site.function.body.span):
         return "shutdown waits for this goroutine for ever", "error"
     return "the goroutine stays for ever", "warning"
+
+
+def _is_waited_for(data: bytes, body: Span) -> bool:
+    # the plain search first: a function may have thousands of receives
+    return data.find(b".Done()", *body) >= 0 and _DONE_CALL.search(data, *body) is not None
 
 
 READY_RECV_NO_CTX = Rule(

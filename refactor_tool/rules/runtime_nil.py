@@ -112,7 +112,7 @@ def _mentioned(tree: Tree, path: str) -> set[str]:
     for found in _REGISTERED.finditer(tree.data(path)):
         decl = tree.function_at(path, found.start())
         if decl is not None and decl.body_span is not None:
-            for node in walk(tree.function(path, decl, range(found.start(), found.end()))):
+            for node in walk(tree.function(path, decl)):
                 if isinstance(node, ast.Assign) and node.span.start <= found.start() < node.span.end:
                     out |= {word.decode() for word in _WORD.findall(tree.text(path, node.rhs[0].span).encode())}
     return out

@@ -11,7 +11,7 @@ from refactor_tool.gosrc.walk import Node
 from refactor_tool.model import Finding, Span
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules._changes import changed_paths
-from refactor_tool.rules._code import Site, again, by_hand, hazard, site_at, sites
+from refactor_tool.rules._code import Site, by_hand, hazard, site_at, sites
 from refactor_tool.rules._flow import before, own
 from refactor_tool.rules._ready import START_METHODS, in_executor, name_of
 from refactor_tool.rules._starts import ENTRIES, FOLDERS, Start, starts
@@ -129,7 +129,7 @@ def _launches_user(tree: Tree, site: Site, earlier: ast.Stmt, field: ast.Selecto
     if not _GO.search(tree.data(site.path), earlier.span.start, earlier.span.end):
         return False
     start = earlier.span.start
-    found = again(tree, site, range(start, earlier.span.end), Span(start, start))
+    found = site_at(site.path, site.decl, Span(start, start))
     return found is not None and any(
         isinstance(node, ast.Go) and isinstance(node.call, ast.Call) and _uses(tree, site.path, node.call, field)
         for node in _below(found, earlier.span)

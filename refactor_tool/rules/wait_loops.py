@@ -11,7 +11,7 @@ from refactor_tool.gosrc.walk import walk
 from refactor_tool.model import Edit, Finding, Manual, Rewrite, Span
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules import _fix
-from refactor_tool.rules._code import Site, again, by_hand, hazard, sites
+from refactor_tool.rules._code import Site, by_hand, hazard, sites
 from refactor_tool.rules._ready import WAIT_PACKAGE, name_of
 
 _CONTEXT = b"context.Context"
@@ -31,9 +31,7 @@ def _find_lost_reason(tree: Tree) -> Iterator[Finding]:
         err = _error_of(test) if isinstance(test, ast.If) else None
         if not isinstance(test, ast.If) or err is None or not _waits_on(tree, site):
             continue
-        there = again(tree, site, range(test.span.start, test.then.span.end), site.span)
-        branch = there.nearest(ast.If) if there is not None else None
-        if isinstance(branch, ast.If) and branch.else_ is None and _drops(branch.then, err):
+        if test.else_ is None and _drops(test.then, err):
             message = f"the reason to wait on is lost: nobody is told what {err} was"
             instruction = f"log {err} when it is another one than before, so that the log shows what is waited for"
             verdict = by_hand("how often to tell it depends on the interval", instruction)
@@ -100,17 +98,12 @@ def _mentions(node: ast.Call | ast.Return, err: str) -> bool:
 def _find_busy(tree: Tree) -> Iterator[Finding]:
     for site in sites(tree, b"Gosched()", b"time.Sleep(", in_body=(b"for ",)):
         loop = site.nearest(ast.For)
-        if not isinstance(loop, ast.For):
-            continue
-        there = again(tree, site, range(loop.span.start, loop.span.end), site.span)
-        whole = there.nearest(ast.For) if there is not None else None
-        if isinstance(whole, ast.For):
-            what = _asked(tree, site.path, whole)
-            if what is not None:
-                message = f"asks again and again whether {what}, with nothing that ends it"
-                instruction = "wait for a channel that is closed when it is there, or poll with the context"
-                verdict = by_hand("what would have to be waited for is not known", instruction)
-                yield hazard("L16", site, Span(loop.span.start, loop.body.span.start), message, verdict, "busy")
+        what = _asked(tree, site.path, loop) if isinstance(loop, ast.For) else None
+        if isinstance(loop, ast.For) and what is not None:
+            message = f"asks again and again whether {what}, with nothing that ends it"
+            instruction = "wait for a channel that is closed when it is there, or poll with the context"
+            verdict = by_hand("what would have to be waited for is not known", instruction)
+            yield hazard("L16", site, Span(loop.span.start, loop.body.span.start), message, verdict, "busy")
 
 
 def _asked(tree: Tree, path: str, loop: ast.For) -> str | None:

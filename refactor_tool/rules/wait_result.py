@@ -12,7 +12,7 @@ from refactor_tool.model import Edit, Finding, Manual, Rewrite, Severity, Span
 from refactor_tool.record import record
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules import _fix
-from refactor_tool.rules._code import Site, again, by_hand, hazard, site_at, sites
+from refactor_tool.rules._code import Site, by_hand, hazard, site_at, sites
 from refactor_tool.rules._flow import after, before, following, leaves, statements
 from refactor_tool.rules._ready import (
     CACHE_PACKAGE,
@@ -60,15 +60,14 @@ def _find_counted_as_success(tree: Tree) -> Iterator[Finding]:
             continue
         err = _excused(tree, site.path, test.cond)
         wait = _waited(tree, site, err) if err is not None else None
-        full = site_at(site.path, tree.function(site.path, site.decl), site.span) if wait is not None else None
-        guard = _guard(full, err) if full is not None and err is not None else None
-        if full is None or err is None or wait is None or guard is None:
+        guard = _guard(site, err) if wait is not None and err is not None else None
+        if err is None or wait is None or guard is None:
             continue
-        goes_on = _goes_on(tree, full, guard, err)
+        goes_on = _goes_on(tree, site, guard, err)
         if goes_on is not None:
             message = f"a wait ({name_of(wait)}) that ended with the context counts as a success: {goes_on}"
-            verdict = _fixed_test(tree, full, guard, test.cond.span, err)
-            yield hazard("L03", full, test.cond.span, message, verdict, "excused-error")
+            verdict = _fixed_test(tree, site, guard, test.cond.span, err)
+            yield hazard("L03", site, test.cond.span, message, verdict, "excused-error")
 
 
 def _waited(tree: Tree, site: Site, err: str) -> ast.Call | None:
@@ -76,21 +75,17 @@ def _waited(tree: Tree, site: Site, err: str) -> ast.Call | None:
     guard = _guard(site, err)
     if guard is None:
         return None
-    made = guard.init.span.start if guard.init is not None else _last_set(tree, site, err)
-    if made is None:
+    if guard.init is None and not _is_set_near(tree, site, err):
         return None
-    wider = again(tree, site, [made, site.span.start], site.span)
-    guard = _guard(wider, err) if wider is not None else None
-    call = _origin(wider, guard, err) if wider is not None and guard is not None else None
+    call = _origin(site, guard, err)
     return call if call is not None and is_wait(tree, site.path, call) else None
 
 
-def _last_set(tree: Tree, site: Site, err: str) -> int | None:
-    """Return where a call last sets an error before a place, as far as the text tells."""
+def _is_set_near(tree: Tree, site: Site, err: str) -> bool:
+    """Tell whether a call sets an error not far before a place, as far as the text tells."""
     start = max(site.decl.span.start, site.span.start - _FAR)
     made = re.compile(rb"\b" + err.encode() + rb" :?= [\w.]+\(")
-    found = list(made.finditer(tree.data(site.path), start, site.span.start))
-    return found[-1].start() if found else None
+    return made.search(tree.data(site.path), start, site.span.start) is not None
 
 
 def _excused(tree: Tree, path: str, cond: ast.Expr) -> str | None:
@@ -254,10 +249,7 @@ def _can_give_up(tree: Tree, site: Site, args: tuple[ast.Expr, ...]) -> bool:
     """Tell whether a poll's callback may end it with an error of its own."""
     if not args or not isinstance(args[-1], ast.FuncLit):
         return True
-    body = args[-1].body.span
-    inside = again(tree, site, range(body.start, body.end), body)
-    body_stmts = statements(inside.function.body) if inside is not None and inside.function.body is not None else ()
-    returns = (node for node in body_stmts if isinstance(node, ast.Return))
+    returns = (node for node in statements(args[-1].body) if isinstance(node, ast.Return))
     return any(
         node.values and not (isinstance(node.values[-1], ast.Ident) and node.values[-1].name == "nil")
         for node in returns
@@ -326,19 +318,19 @@ def _with_test(tree: Tree, site: Site, call: ast.Call) -> Site | None:
             case ast.Block() | ast.Case():
                 stmts = after(node, call.span)
                 assigned = any(isinstance(step, ast.Assign) and step.rhs == (call,) for step in site.inside)
-                if assigned and stmts and isinstance(stmts[0], ast.OtherStmt | ast.If):
+                if assigned and stmts and isinstance(stmts[0], ast.If):
                     span = stmts[0].span
             case _:
                 pass
     if span is None:
         return None
-    found = again(tree, site, range(call.span.start, span.end), Span(span.start, span.start))
+    found = site_at(site.path, site.decl, Span(span.start, span.start))
     test = found.nearest(ast.If) if found is not None else None
     if not isinstance(test, ast.If) or not any(
         isinstance(node, ast.Binary) and node.op == "!=" for node in walk(test.cond)
     ):
         return None
-    return again(tree, site, range(call.span.start, span.end), test.cond.span)
+    return site_at(site.path, site.decl, test.cond.span)
 
 
 def _only_reports(tree: Tree, site: Site, test: ast.If) -> bool:

@@ -59,7 +59,7 @@ def _proof(stage: Stage, before: Tree | None, after: Tree) -> Checked:
             for path in changed
             if path not in large
             for file in [after.snapshot.files[path]]
-            for fault in faults(after.cache.parse(file.oid, file.data))
+            for fault in faults(after.cache.parse(file.data))
         ]
     return Checked("syntax", (), tuple(told), gaps, f"{len(changed)} files")
 

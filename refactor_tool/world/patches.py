@@ -106,4 +106,4 @@ def _changes(git: Git, before: str, after: str) -> tuple[FileChange, ...]:
 
 
 def _file(git: Git, mode: str, oid: str) -> File | None:
-    return File(git.run("cat-file", "blob", oid), oid, mode) if mode in ("100644", "100755") else None
+    return File(git.run("cat-file", "blob", oid), mode, oid) if mode in ("100644", "100755") else None

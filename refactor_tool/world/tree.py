@@ -140,7 +140,7 @@ def from_objects(
     files, skipped = {}, []
     for path, entry in below.items():
         if entry.is_file:
-            files[path] = known.get((entry.oid, entry.mode)) or File(data[entry.oid], entry.oid, entry.mode)
+            files[path] = known.get((entry.oid, entry.mode)) or File(data[entry.oid], entry.mode, entry.oid)
         else:
             target = data[entry.oid].decode("utf-8", "surrogateescape") if entry.mode == LINK else None
             skipped.append(Skipped(path, _reason(path, entry.mode, target)))
@@ -154,7 +154,7 @@ def _work_tree(git: Git, listing: Sequence[Listed], place: Place, prefix: str) -
     files, skipped, hidden = _from_disk(Disk(git.root / prefix), relevant(listing, prefix))
     with Objects(git) as objects:
         data = dict(objects.blobs(dict.fromkeys(entry.oid for entry in hidden.values())))
-        files |= {path: File(data[entry.oid], entry.oid, entry.mode) for path, entry in hidden.items()}
+        files |= {path: File(data[entry.oid], entry.mode, entry.oid) for path, entry in hidden.items()}
         commit = None
         with suppress(EnvironmentFailure):  # nothing is committed yet
             commit = objects.commit("HEAD")
@@ -187,7 +187,7 @@ def _from_disk(disk: Disk, found: Mapping[str, Listed]) -> tuple[dict[str, File]
             if listed.sparse:
                 hidden[path] = listed.entry
         elif read[1] in ("100644", "100755"):
-            files[path] = File.of(read[0], mode if listed.entry.oid else read[1])
+            files[path] = File(read[0], mode if listed.entry.oid else read[1])
         else:
             skipped.append(Skipped(path, _reason(path, read[1], disk.link(path))))
     return files, skipped, hidden
