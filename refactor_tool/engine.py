@@ -18,7 +18,7 @@ from refactor_tool.gosrc import depth
 from refactor_tool.gosrc.layout import settle_imports
 from refactor_tool.gosrc.parse import ParseCache
 from refactor_tool.gosrc.proof import prove
-from refactor_tool.gosrc.tree import Tree
+from refactor_tool.gosrc.tree import Tree, tree_of
 from refactor_tool.model import (
     Conflict,
     Edit,
@@ -157,7 +157,7 @@ def fixes(
     One site of a codemod alone need not compile without the rest of its step, or the steps before it. A rewrite that
     cannot be made alone has no entry; nor have those beyond what can be worked out in a few seconds.
     """
-    tree = Tree(found.base, cache)
+    tree = tree_of(found.base, cache)
     renderer = Renderer(sources)
     by_id = {codemod.id: codemod for codemod in suite}
     out = []
@@ -222,7 +222,7 @@ def _tree(snapshot: Snapshot, cache: ParseCache) -> Tree:
     """Return the facts of a snapshot that is k3s source, by what is in it."""
     if not any(True for _ in snapshot.go_paths()):
         raise NothingScanned("no Go file to scan", "name a k3s checkout, or a ref with --ref")
-    tree = Tree(snapshot, cache)
+    tree = tree_of(snapshot, cache)
     where = "" if snapshot.label == "." else f"{snapshot.label}: "
     if not tree.module:
         raise NothingScanned(f"{where}no go.mod with a module line", "name the root of a k3s checkout")

@@ -100,6 +100,7 @@ def examine(batch: Batch) -> list[BranchRow]:
 
 
 def _row(batch: Batch, snapshot: Snapshot, sources: dict[str, str], cache: ParseCache) -> BranchRow:
+    cache.keep({file.data for file in snapshot.files.values()})
     try:
         if batch.plan:
             plan = engine.plan(snapshot, SUITE, sources, keep_going=batch.keep_going, cache=cache)
@@ -118,8 +119,6 @@ def _row(batch: Batch, snapshot: Snapshot, sources: dict[str, str], cache: Parse
         return failed(batch.repository, snapshot.label, error)
     except Exception as error:
         return failed(batch.repository, snapshot.label, _bug(error))
-    finally:
-        cache.keep({file.data for file in snapshot.files.values()})
 
 
 def _files(plan: Plan) -> tuple[tuple[str, bytes], ...]:

@@ -18,7 +18,7 @@ from refactor_tool.commands import catalogue
 from refactor_tool.config import Config
 from refactor_tool.gosrc import depth
 from refactor_tool.gosrc.parse import ParseCache
-from refactor_tool.gosrc.tree import Tree
+from refactor_tool.gosrc.tree import tree_of
 from refactor_tool.model import (
     EnvironmentFailure,
     ExitCode,
@@ -249,7 +249,7 @@ def _base(request: Request, settings: Config) -> Snapshot:
 
 def _examine(snapshot: Snapshot, wanted: Sequence[Rule], cache: ParseCache, step: Step) -> gate.Examined:
     plan = engine.scan(snapshot, SUITE, progress=step, cache=cache)
-    tree = Tree(snapshot, cache)
+    tree = tree_of(snapshot, cache)
     if wanted:
         from refactor_tool.rule import hazards
 
@@ -269,9 +269,9 @@ def _compared(
         return tree
     from refactor_tool.rule import new_hazards
 
-    after = Tree(tree.plan.base, cache)
+    after = tree_of(tree.plan.base, cache)
     with depth.told(after):
-        found = new_hazards(Tree(base.plan.base, cache), after, comparing)
+        found = new_hazards(tree_of(base.plan.base, cache), after, comparing)
     ran = (tree.ran or frozenset()) | {rule.id for rule in comparing}
     return gate.Examined(_with_findings(tree.plan, found), tree.suppressions, ran)
 

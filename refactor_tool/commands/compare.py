@@ -10,7 +10,7 @@ from refactor_tool import engine
 from refactor_tool.codemods import SUITE
 from refactor_tool.compare import compare
 from refactor_tool.gosrc.parse import ParseCache
-from refactor_tool.gosrc.tree import Tree
+from refactor_tool.gosrc.tree import Tree, tree_of
 from refactor_tool.model import ExitCode, Finding, Places, UsageError
 from refactor_tool.record import record
 from refactor_tool.report.comparison import Hazards, comparison_document, comparison_text
@@ -42,7 +42,7 @@ def run(request: Request) -> ExitCode:
         base, theirs = read_many(request.path, [first, second])
         cache = ParseCache()
         plan = engine.plan(base, SUITE, load_templates(), keep_going=True, progress=progress.step, cache=cache)
-        before, ours, other = Tree(base, cache), Tree(plan.final, cache), Tree(theirs, cache)
+        before, ours, other = (tree_of(each, cache) for each in (base, plan.final, theirs))
         found = compare(before, ours, other)
         said: Hazards = {
             "base": _hazards(before, before),

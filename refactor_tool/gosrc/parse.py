@@ -19,6 +19,8 @@ from refactor_tool.record import record, replace
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query, Tree
 
+    from refactor_tool.gosrc import tree as facts
+
 _GENERATED = re.compile(rb"^// Code generated .* DO NOT EDIT\.$", re.MULTILINE)
 _GO_BUILD = re.compile(rb"^//go:build[ \t]+(.*?)\r?$", re.MULTILINE)
 _PLUS_BUILD = re.compile(rb"^// \+build[ \t]+(.*?)\r?$", re.MULTILINE)
@@ -141,9 +143,10 @@ class Parsed:
 
 
 class ParseCache:
-    """Parsed blobs by their bytes, shared by the trees of one run."""
+    """Parsed blobs by their bytes, shared by the trees of one run, and the facts of the last of these."""
 
     def __init__(self) -> None:
+        self.last: facts.Tree | None = None
         self._tools: tuple[Parser, Query] | None = None
         self._parsed: dict[bytes, Parsed] = {}
 
@@ -155,7 +158,7 @@ class ParseCache:
         return known
 
     def keep(self, blobs: Set[bytes]) -> None:
-        """Forget every blob but these, so that memory is bounded by one tree however many are looked at."""
+        """Forget what was parsed but these, so that memory is bounded by one tree however many are looked at."""
         self._parsed = {data: parsed for data, parsed in self._parsed.items() if data in blobs}
 
     def parse_once(self, data: bytes) -> Parsed:

@@ -124,22 +124,27 @@ class Tree:
         )
 
     def after(self, changes: Iterable[FileChange]) -> Tree:
-        """Return the facts of the snapshot after `changes`; what the other files say is not worked out again."""
-        listed = tuple(changes)
-        other = Tree(self.snapshot.with_changes(listed), self.cache)
-        changed = {change.path for change in listed}
+        """Return the facts of the snapshot after `changes`."""
+        return self.beside(self.snapshot.with_changes(changes))
+
+    def beside(self, snapshot: Snapshot) -> Tree:
+        """Return the facts of another snapshot; what files say that are the same in both is not worked out again."""
+        other = Tree(snapshot, self.cache)
+        mine, theirs = self.snapshot.files, snapshot.files
+        changed = {path for path in {*mine, *theirs} if mine.get(path) is not theirs.get(path)}
         other._files.update(_without(self._files, changed))
         other._blobs.update(_without(self._blobs, changed))
         other._lines.update(_without(self._lines, changed))
-        held = {change.path: change.after.data for change in listed if change.after is not None}
+        held = [(path, theirs[path].data) for path in changed if path.endswith(".go") and path in theirs]
         for needle, paths in self._found.items():
-            other._found[needle] = (paths - changed) | {path for path, data in held.items() if needle in data}
+            other._found[needle] = (paths - changed) | {path for path, data in held if needle in data}
         if self._methods is not None:
-            other._methods = _without(self._methods, changed) | dict(words.methods_in(held.items()))
-        folders = {path.rpartition("/")[0] for path in changed}
-        for package, imports in self._imports.items():
-            if package.removeprefix(self.module).lstrip("/") not in folders:
-                other._imports[package] = imports
+            other._methods = _without(self._methods, changed) | dict(words.methods_in(held))
+        if other.module == self.module:
+            folders = {path.rpartition("/")[0] for path in changed}
+            for package, imports in self._imports.items():
+                if package.removeprefix(self.module).lstrip("/") not in folders:
+                    other._imports[package] = imports
         return other
 
     # --- bytes and places -------------------------------------------------------------------------
@@ -896,6 +901,15 @@ class Tree:
         if node.type in ("expression_list", "statement_list", "literal_element"):
             node = node.named_children[0]
         return node
+
+
+def tree_of(snapshot: Snapshot, cache: ParseCache) -> Tree:
+    """Return the facts of a snapshot, with those that it shares with the last one that this was asked for."""
+    last = cache.last
+    if last is None or last.snapshot is not snapshot:
+        cache.last = Tree(snapshot, cache) if last is None else last.beside(snapshot)
+    assert cache.last is not None
+    return cache.last
 
 
 def _without(facts: dict[str, _R], paths: Set[str]) -> dict[str, _R]:
