@@ -222,7 +222,8 @@ class Skipped:
 class Snapshot:
     """An immutable tree: repo-relative POSIX path → file, from a work tree, a ref or a fixture alike.
 
-    Holds Go source and `go.mod` only. Paths that are not UTF-8 carry surrogate escapes.
+    Holds Go source and `go.mod` only. Paths that are not UTF-8 carry surrogate escapes. `prefix` is what stands before
+    them in the repository: "", or the module's folder with a slash.
     """
 
     files: Mapping[str, File]
@@ -231,6 +232,7 @@ class Snapshot:
     commit: str | None = None
     committed_at: int = 0
     skipped: tuple[Skipped, ...] = ()
+    prefix: str = ""
 
     def go_paths(self) -> Iterator[str]:
         return (path for path in sorted(self.files) if path.endswith(".go"))

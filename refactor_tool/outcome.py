@@ -130,6 +130,11 @@ class Report:
     base: str = ""
     fixes: tuple[tuple[str, tuple[FileChange, ...]], ...] = ()
 
+    def file(self, found: Result | Problem) -> str:
+        """Return the file of a result or problem from the top of the repository, as services name it; "" for none."""
+        is_ours = found.path in self.plan.base.files
+        return f"{self.plan.base.prefix}{found.path}" if is_ours else found.path
+
     def held(self) -> tuple[Result, ...]:
         """Return the results that the decision counts."""
         return tuple(result for result in self.results if is_held(result, self.decision.fail_on))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import shlex
@@ -292,3 +293,15 @@ def test_configuration_counts_from_a_folder_below(repo: Repo) -> None:
     assert run("check", repo.path / "pkg/util").code == 0
     (repo.path / "pkg/.refactor-tool.toml").write_text('fail-on = "error"\n')
     assert run("check", repo.path / "pkg/util").code == 1
+
+
+@pytest.mark.parametrize("args", [(), ("--staged",), ("--ref", "main")], ids=["work tree", "index", "branch"])
+def test_services_are_told_files_from_the_top_of_the_repository(args: tuple[str, ...], tmp_path: Path) -> None:
+    top = Repo(tmp_path / "top")
+    top.commit({f"forks/k3s/{name}": data for name, data in (trees.after() | fifth()).items()})
+    formats = ("github", "github-summary", "sarif", "gitlab", "checkstyle", "rdjson", "markdown")
+    wanted = [f"--format={name}={tmp_path / name}" for name in formats]
+    assert run("check", *wanted, *args, top.path / "forks/k3s").code == 1
+    for name in formats:
+        told = html.unescape((tmp_path / name).read_text(encoding="utf-8"))
+        assert f"forks/k3s/{EXTRA}" in told and EXTRA not in told.replace(f"forks/k3s/{EXTRA}", ""), name

@@ -22,9 +22,10 @@ _SUMMARY_LIMIT = 1 << 20
 def render_annotations(report: Report) -> bytes:
     """Return one annotation a result and one for the decision."""
     source = Source(report.plan.base)
-    lines = [_annotation(result, source) for result in report.results]
+    lines = [_annotation(result, report.file(result), source) for result in report.results]
     for problem in report.problems:
-        place = {"file": problem.path, **({"line": str(problem.line)} if problem.line else {})} if problem.path else {}
+        file = report.file(problem)
+        place = {"file": file, **({"line": str(problem.line)} if problem.line else {})} if file else {}
         lines.append(_command("error", {**place, "title": "refactor-tool"}, problem.message))
     decision = report.decision
     lines.append(_command("notice" if decision.passed else "error", {"title": "refactor-tool"}, decision.line))
@@ -36,7 +37,7 @@ def render_summary(report: Report) -> bytes:
     whole = render_markdown(report)
     if len(whole) < _SUMMARY_LIMIT:
         return whole
-    counts = Counter((result.path, result.id, result.status) for result in report.results)
+    counts = Counter((report.file(result), result.id, result.status) for result in report.results)
     lines = [f"## refactor-tool: {code(report.decision.line)}", ""]
     lines.append(f"{counted(len(report.results), 'result')}, too many to list here; by file:")
     lines += ["", "| file | rule | status | results |", "| --- | --- | --- | --- |"]
@@ -53,8 +54,8 @@ def render_summary(report: Report) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _annotation(result: Result, source: Source) -> str:
-    properties = {"file": result.path, "line": str(result.start.line), "endLine": str(result.end.line)}
+def _annotation(result: Result, file: str, source: Source) -> str:
+    properties = {"file": file, "line": str(result.start.line), "endLine": str(result.end.line)}
     properties["col"] = str(source.column(result.path, result.start))
     if result.end.line == result.start.line:
         properties["endColumn"] = str(source.column(result.path, result.end))

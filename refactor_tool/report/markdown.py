@@ -18,9 +18,10 @@ def render(report: Report) -> bytes:
         lines += ["| step to do | sites |", "| --- | --- |"]
         lines += [f"| {code(step.id)} | {step.sites} |" for step in report.pending] + [""]
     for problem in report.problems:
-        place = f"{problem.path}:{problem.line or 1}: " if problem.path else ""
+        file = report.file(problem)
+        place = f"{file}:{problem.line or 1}: " if file else ""
         lines += [f"- problem: {code(f'{place}{problem.message}')}"]
-    for path, group in groupby(report.results, key=lambda result: result.path):
+    for path, group in groupby(report.results, key=report.file):
         results = list(group)
         lines += ["", f"### {code(path)}: {counted(len(results), 'result')}", ""]
         lines += ["| line | status | severity | rule | what |", "| --- | --- | --- | --- | --- |"]

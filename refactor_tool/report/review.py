@@ -22,13 +22,13 @@ def gitlab(report: Report) -> list[dict[str, Any]]:
             "fingerprint": f"problem-{at}-{int(problem.code)}",
             "severity": "blocker",
             "location": {
-                "path": printable(problem.path or report.plan.base.label),
+                "path": printable(report.file(problem) or report.plan.base.label),
                 "lines": {"begin": problem.line or 1},
             },
         }
         for at, problem in enumerate(report.problems)
     ]
-    return [_issue(result) for result in report.results] + problems
+    return [_issue(result, report.file(result)) for result in report.results] + problems
 
 
 def rdjson(report: Report) -> dict[str, Any]:
@@ -38,11 +38,13 @@ def rdjson(report: Report) -> dict[str, Any]:
     """
     fixes = dict(report.fixes)
     links = {rule.id: rule.url for rule in report.rules}
-    diagnostics = [_diagnostic(result, links, fixes.get(result.fingerprint, ())) for result in report.results]
+    diagnostics = [
+        _diagnostic(result, report.file(result), links, fixes.get(result.fingerprint, ())) for result in report.results
+    ]
     diagnostics += [
         {
             "message": printable(problem.message),
-            "location": {"path": printable(problem.path or report.plan.base.label)}
+            "location": {"path": printable(report.file(problem) or report.plan.base.label)}
             | ({"range": {"start": {"line": problem.line}}} if problem.line else {}),
             "severity": "ERROR",
         }
@@ -51,24 +53,24 @@ def rdjson(report: Report) -> dict[str, Any]:
     return {"source": {"name": "refactor-tool"}, "diagnostics": diagnostics}
 
 
-def _issue(result: Result) -> dict[str, Any]:
+def _issue(result: Result, file: str) -> dict[str, Any]:
     return {
         "description": printable(f"{result.id}: {told(result)}"),
         "check_name": result.id,
         "fingerprint": result.fingerprint,
         "severity": _GITLAB[result.severity] if result.status == "open" else "info",
         "location": {
-            "path": printable(result.path),
+            "path": printable(file),
             "lines": {"begin": result.start.line, "end": result.end.line},
         },
     }
 
 
-def _diagnostic(result: Result, links: dict[str, str], changes: tuple[FileChange, ...]) -> dict[str, Any]:
+def _diagnostic(result: Result, file: str, links: dict[str, str], changes: tuple[FileChange, ...]) -> dict[str, Any]:
     url = links.get(result.id, "")
     found: dict[str, Any] = {
         "message": printable(told(result)),
-        "location": {"path": printable(result.path), "range": _range(result.start, result.end)},
+        "location": {"path": printable(file), "range": _range(result.start, result.end)},
         "severity": result.severity.upper() if result.status == "open" else "INFO",
         "code": {"value": result.id, **({"url": url} if url else {})},
     }

@@ -69,15 +69,15 @@ def _invocation(report: Report) -> dict[str, Any]:
         "exitCode": int(code),
         "exitCodeDescription": _message(report.decision.line),
     }
-    notes = [_notification(problem) for problem in report.problems]
+    notes = [_notification(problem, report.file(problem)) for problem in report.problems]
     return found | ({"toolExecutionNotifications": notes} if notes else {})
 
 
-def _notification(problem: Problem) -> dict[str, Any]:
+def _notification(problem: Problem, file: str) -> dict[str, Any]:
     found: dict[str, Any] = {"level": "error", "message": {"text": _message(problem.message)}}
-    if problem.path:
+    if file:
         region = {"region": {"startLine": problem.line}} if problem.line else {}
-        found["locations"] = [{"physicalLocation": {"artifactLocation": _artifact(problem.path), **region}}]
+        found["locations"] = [{"physicalLocation": {"artifactLocation": _artifact(file), **region}}]
     return found
 
 
@@ -85,7 +85,7 @@ def _result(
     report: Report, result: Result, rules: list[str], source: Source, changes: tuple[FileChange, ...]
 ) -> dict[str, Any]:
     location: dict[str, Any] = {
-        "physicalLocation": {"artifactLocation": _artifact(result.path), "region": _region(result, source)}
+        "physicalLocation": {"artifactLocation": _artifact(report.file(result)), "region": _region(result, source)}
     }
     if result.function:
         location["logicalLocations"] = [{"fullyQualifiedName": printable(result.function)}]
@@ -107,7 +107,8 @@ def _result(
             found["suppressions"] = [{"kind": "external", "justification": _message(result.why)}]
     if changes:
         description = {"text": f"{result.id}: this site alone; the whole step is in the series of refactor-tool plan"}
-        found["fixes"] = [{"description": description, "artifactChanges": [_change(change) for change in changes]}]
+        made = [_change(change, report.plan.base.prefix) for change in changes]
+        found["fixes"] = [{"description": description, "artifactChanges": made}]
     return found
 
 
@@ -125,10 +126,10 @@ def _region(result: Result, source: Source) -> dict[str, Any]:
     }
 
 
-def _change(change: FileChange) -> dict[str, Any]:
+def _change(change: FileChange, prefix: str) -> dict[str, Any]:
     before = change.before.data if change.before is not None else b""
     after = change.after.data if change.after is not None else b""
-    return {"artifactLocation": _artifact(change.path), "replacements": list(_replacements(before, after))}
+    return {"artifactLocation": _artifact(prefix + change.path), "replacements": list(_replacements(before, after))}
 
 
 def _replacements(before: bytes, after: bytes) -> Iterator[dict[str, Any]]:

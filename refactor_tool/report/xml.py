@@ -43,8 +43,8 @@ def render_junit(report: Report) -> bytes:
 def render_checkstyle(report: Report) -> bytes:
     """Return the results by file; excused ones are `info`. Problems without a file stand under the tree's label."""
     source = Source(report.plan.base)
-    rows: list[tuple[str, str]] = [(result.path, _style(result, source)) for result in report.results]
-    rows += [(problem.path or report.plan.base.label, _style_problem(problem)) for problem in report.problems]
+    rows: list[tuple[str, str]] = [(report.file(result), _style(result, source)) for result in report.results]
+    rows += [(report.file(problem) or report.plan.base.label, _style_problem(problem)) for problem in report.problems]
     lines = ['<checkstyle version="4.3">']
     for path, group in groupby(sorted(rows, key=lambda row: row[0]), key=lambda row: row[0]):
         lines += [f' <file name="{_attribute(path)}">', *(line for _, line in group), " </file>"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from refactor_tool.model import Conflict, Snapshot, UsageError
+from refactor_tool.record import replace
 from refactor_tool.world.aside import index_environment
 from refactor_tool.world.disk import Listed
 from refactor_tool.world.git import Git
@@ -28,7 +29,7 @@ def read_staged(path: Path | None = None) -> Snapshot:
     prefix = tracked_prefix(listing, place) or ""
     below = {name: listed.entry for name, listed in relevant(listing, prefix).items()}
     with Objects(git) as objects:
-        return from_objects(objects, place, below, {}, "tree", "staged", None)
+        return replace(from_objects(objects, place, below, {}, "tree", "staged", None), prefix=prefix)
 
 
 def _index(git: Git) -> list[Listed]:

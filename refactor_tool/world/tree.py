@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from refactor_tool.model import EnvironmentFailure, File, NothingScanned, Skipped, Snapshot, ToolError
+from refactor_tool.record import replace
 from refactor_tool.world.disk import Disk, Listed, list_folder, list_worktree
 from refactor_tool.world.git import Git
 from refactor_tool.world.objects import FOLDER, LINK, SUBMODULE, Commit, Entry, Objects, is_source
@@ -117,8 +118,8 @@ def _module_prefix(paths: Iterable[str], below: str) -> str:
 
 def _ref(objects: Objects, place: Place, ref: str, known: Mapping[tuple[str, str], File]) -> Snapshot:
     commit = objects.commit(ref)
-    _, below = list_commit(objects, commit, place)
-    return from_objects(objects, place, below, known, "ref", ref, commit)
+    prefix, below = list_commit(objects, commit, place)
+    return replace(from_objects(objects, place, below, known, "ref", ref, commit), prefix=prefix)
 
 
 def from_objects(
@@ -158,7 +159,7 @@ def _work_tree(git: Git, listing: Sequence[Listed], place: Place, prefix: str) -
         commit = None
         with suppress(EnvironmentFailure):  # nothing is committed yet
             commit = objects.commit("HEAD")
-    return _snapshot(place, files, skipped, "tree", prefix.rstrip("/") or ".", commit)
+    return replace(_snapshot(place, files, skipped, "tree", prefix.rstrip("/") or ".", commit), prefix=prefix)
 
 
 def relevant(listing: Iterable[Listed], prefix: str) -> dict[str, Listed]:
