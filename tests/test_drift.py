@@ -141,7 +141,7 @@ def test_function_in_another_file_has_moved(tmp_path: Path) -> None:
         '\t"github.com/k3s-io/k3s/pkg/daemons/agent"\n\tdaemonconfig "github.com/k3s-io/k3s/pkg/daemons/config"\n)\n\n'
     )
     files = edited(files, AGENT, text[start:end], "")
-    files |= {"pkg/agent/setup.go": type(files[AGENT]).of((head + text[start:end]).encode())}
+    files |= {"pkg/agent/setup.go": type(files[AGENT])((head + text[start:end]).encode())}
     found = cells(row(tmp_path, files, plan=True), "to do")["agent-start-order/start-order"]
     assert found.place == "pkg/agent/setup.go setupTunnelAndRunAgent"
     assert found.moved == f"{AGENT} setupTunnelAndRunAgent"
@@ -162,7 +162,7 @@ def test_site_of_another_shape_shows_both_shapes_and_the_step(tmp_path: Path) ->
 
 def test_doubled_site_names_both_places(tmp_path: Path) -> None:
     double = "package util\n\nfunc WaitForAPIServerReady() {}\n"
-    files = before() | {"pkg/util/api_windows.go": type(before()[AGENT]).of(double.encode())}
+    files = before() | {"pkg/util/api_windows.go": type(before()[AGENT])(double.encode())}
     found = cells(row(tmp_path, files), "differs")["surface-readyz-errors/wait-for-apiserver-ready"]
     assert found.why.startswith("there 2 times: pkg/util/api.go WaitForAPIServerReady, line ")
     assert "pkg/util/api_windows.go WaitForAPIServerReady, line 3" in found.why
@@ -172,7 +172,7 @@ def test_doubled_site_names_both_places(tmp_path: Path) -> None:
 def test_call_that_nobody_expects_is_told_too(tmp_path: Path) -> None:
     wait = 'package metrics\n\nimport (\n\t"context"\n\t"time"\n\n\t"github.com/k3s-io/k3s/pkg/util"\n)\n\n'
     wait += 'func Wait(ctx context.Context) {\n\t_ = util.WaitForAPIServerReady(ctx, "file", time.Second)\n}\n'
-    files = before() | {"pkg/metrics/metrics.go": type(before()[AGENT]).of(wait.encode())}
+    files = before() | {"pkg/metrics/metrics.go": type(before()[AGENT])(wait.encode())}
     found = [each for each in row(tmp_path, files).cells if each.anchor == ""]
     assert [(each.state, each.place, each.line) for each in found] == [("differs", "pkg/metrics/metrics.go Wait", 11)]
     assert found[0].step

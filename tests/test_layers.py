@@ -44,7 +44,8 @@ ROOMS = {
     "record": Room.of(impure="exec"),
     "model": Room.of("record"),
     "edits": Room.of("record model"),
-    "gosrc": Room.of("record model", packages="tree_sitter tree_sitter_go"),
+    # importlib: the grammar is loaded without the package around it
+    "gosrc": Room.of("record model", packages="tree_sitter tree_sitter_go", impure="importlib"),
     "codemod": Room.of("record model gosrc", packages="jinja2"),
     "codemods": Room.of("record model gosrc codemod"),
     "rule": Room.of("record model gosrc"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Set
-from importlib.machinery import PathFinder
-from importlib.util import find_spec, module_from_spec
 from typing import TYPE_CHECKING, Literal
 
 from refactor_tool.gosrc import ast
@@ -178,6 +176,9 @@ def _grammar() -> object:
 
     The package itself is not run: it loads what finds its query files, which takes as long as to parse ten files.
     """
+    from importlib.machinery import PathFinder
+    from importlib.util import find_spec, module_from_spec
+
     package = find_spec("tree_sitter_go")
     folders = package.submodule_search_locations if package is not None else None
     library = PathFinder.find_spec("tree_sitter_go._binding", folders)
