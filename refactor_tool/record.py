@@ -8,14 +8,13 @@ compiled, and only when the first value is made.
 
 from __future__ import annotations
 
-from collections import namedtuple
+import collections
+from operator import itemgetter
 from typing import Any, NoReturn, TypeVar, dataclass_transform
 
 _T = TypeVar("_T")
-_MOST = 32
-_PLACES = tuple(f"item{at}" for at in range(_MOST))
-#: What reads the item at each place of a tuple as an attribute.
-_GETTERS = tuple(vars(namedtuple("_Items", _PLACES))[place] for place in _PLACES)
+#: Makes what reads the item at a place of a tuple as an attribute; that of named tuples is faster than a property.
+_getter = getattr(collections, "_tuplegetter", lambda at, _doc: property(itemgetter(at)))
 
 
 @dataclass_transform(frozen_default=True)
@@ -23,21 +22,19 @@ def record(cls: type[_T]) -> type[_T]:
     """Make a class of annotated attributes, some with defaults, a frozen value without a dictionary.
 
     Equal by class and attributes, hashable, picklable, and open to `match` by position and name. Raises `TypeError` for
-    an attribute without a default after one with a default, and for more than 32 attributes.
+    an attribute without a default after one with a default.
     """
     namespace = dict(vars(cls))
     names = tuple(namespace.get("__annotations__", ()))
     required = [name in namespace for name in names]
     if required != sorted(required):
         raise TypeError(f"{cls.__name__}: an attribute without a default follows one with a default")
-    if len(names) > _MOST:
-        raise TypeError(f"{cls.__name__}: more than {_MOST} attributes")
     defaults = tuple(namespace[name] for name in names if name in namespace)
     for name in ("__dict__", "__weakref__"):
         namespace.pop(name, None)
     for name, method in _METHODS.items():
         namespace.setdefault(name, method)
-    namespace |= dict(zip(names, _GETTERS, strict=False))
+    namespace |= {name: _getter(at, None) for at, name in enumerate(names)}
     namespace |= {"__slots__": (), "__match_args__": names, "__new__": _first(names, defaults)}
     return type(cls.__name__, (tuple,), namespace)
 
