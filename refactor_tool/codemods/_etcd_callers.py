@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from refactor_tool.codemods import _shapes
 from refactor_tool.codemods._etcd_cluster import BY_HAND, is_config_field, only_returns, returns_channel
-from refactor_tool.codemods._etcd_sites import finding, methods, uses_of
+from refactor_tool.codemods._etcd_sites import finding, methods
 from refactor_tool.codemods._k3s import CLUSTER, CONFIG, package
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree
@@ -29,7 +29,7 @@ def of_callers(tree: Tree) -> Iterator[Finding]:
     # upstream's interface (d45006be6), whose Start may return an error alone already
     owners.append(ast.FieldObject(package(tree, CONFIG), "Cluster", "Start"))
     results = [decl.results for _, decl in methods(tree, CLUSTER, "Cluster", "Start")]
-    for use in uses_of(tree, *owners):
+    for use in _shapes.uses_of(tree, *owners):
         if all(len(each) == 1 for each in results):
             verdict = Leave("Start returns no channel", done=True)
             yield finding(tree, use.path, use.qualified, verdict, _MESSAGE, "call", "start-call")

@@ -16,7 +16,6 @@ from refactor_tool.codemods._etcd_sites import (
     parameter_of,
     receiver_of,
     text_of,
-    uses_of,
 )
 from refactor_tool.codemods._k3s import ETCD, declares, package
 from refactor_tool.gosrc import ast, layout
@@ -54,7 +53,7 @@ def of_client(tree: Tree) -> Iterator[Finding]:
     for path, decl in readers:
         verdict = _members(tree, path, tree.function(path, decl))
         yield finding(tree, path, decl.signature, verdict, "starts the client if there is none", "member-urls")
-    for use in uses_of(tree, ast.FieldObject(package(tree, ETCD), "ETCD", "startClient"), folder=ETCD):
+    for use in _shapes.uses_of(tree, ast.FieldObject(package(tree, ETCD), "ETCD", "startClient"), folder=ETCD):
         in_reader = any(path == use.path and decl.span.contains(use.span) for path, decl in readers)
         if not in_reader and not tree.file(use.path).test:
             yield from _on_demand(tree, use)

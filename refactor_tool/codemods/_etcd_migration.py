@@ -14,7 +14,6 @@ from refactor_tool.codemods._etcd_sites import (
     line_after,
     methods,
     text_of,
-    uses_of,
 )
 from refactor_tool.codemods._k3s import ETCD, EXECUTOR, MOCK, UTIL, declares, package
 from refactor_tool.gosrc import ast, layout
@@ -34,7 +33,7 @@ def of_tests(tree: Tree) -> Iterator[Finding]:
     """Yield the calls of `(*ETCD).cluster`, each of which says how the etcd that it starts is tested."""
     arity = max((_arity(tree, path, decl) for path, decl in methods(tree, ETCD, "ETCD", "cluster")), default=0)
     own_test = any(_has_own_test(tree, path, decl) for path, decl in methods(tree, ETCD, "ETCD", "cluster"))
-    for use in uses_of(tree, ast.FieldObject(package(tree, ETCD), "ETCD", "cluster"), folder=ETCD):
+    for use in _shapes.uses_of(tree, ast.FieldObject(package(tree, ETCD), "ETCD", "cluster"), folder=ETCD):
         path = use.path
         decl, call = tree.function_at(path, use.span.start), tree.call_at(path, use.qualified)
         anchor = "new-cluster" if decl is not None and decl.title == "(*ETCD).newCluster" else ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from refactor_tool.codemod import Template
-from refactor_tool.codemods._etcd_sites import finding, line_after, methods, parameter_of, receiver_of, top_of, uses_of
+from refactor_tool.codemods._etcd_sites import finding, line_after, methods, parameter_of, receiver_of, top_of
 from refactor_tool.codemods._k3s import CLUSTER, ETCD, package
+from refactor_tool.codemods._shapes import uses_of
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree, TypeRef
 from refactor_tool.gosrc.walk import Node, walk

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from refactor_tool.codemods._k3s import package, site
 from refactor_tool.gosrc import ast, layout
-from refactor_tool.gosrc.tree import Occurrence, Tree
+from refactor_tool.gosrc.tree import Tree
 from refactor_tool.model import Edit, Finding, Span, Verdict
 
 ID = "etcd-ready"
@@ -21,31 +20,6 @@ def finding(tree: Tree, path: str, span: Span, verdict: Verdict, message: str, s
 def methods(tree: Tree, folder: str, type_name: str, name: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
     """Return the declarations of one method of a type."""
     return tree.method(package(tree, folder), type_name, name)
-
-
-def uses_of(tree: Tree, *targets: ast.PackageObject | ast.FieldObject, folder: str = "") -> Iterator[Occurrence]:
-    """Yield where functions or methods of one name are used, called or as a value; in `folder` alone if unexported.
-
-    Files in which the name is no selector are not parsed, but for the function's own package and dot imports of it.
-    """
-    name = re.escape(targets[0].name.encode())
-    selector, word = re.compile(rb"\.\s*(" + name + rb")\b"), re.compile(rb"\b(" + name + rb")\b")
-    homes = {target.package for target in targets if isinstance(target, ast.PackageObject)}
-    dotted = [f'. "{home}"'.encode() for home in homes]
-    owners = {
-        target.package
-        for target in targets
-        if isinstance(target, ast.PackageObject) or tree.types(target.package, target.type)
-    }
-    for path in tree.package_files(package(tree, folder)) if folder else tree.files_with(targets[0].name.encode()):
-        if not any(tree.knows(path, owner) for owner in owners):
-            continue
-        data = tree.data(path)
-        bare = tree.package_of(path) in homes or any(line in data for line in dotted)
-        spans = [Span(*match.span(1)) for match in (word if bare else selector).finditer(data)]
-        for use in tree.occurrences_at(path, spans):
-            if use.object in targets and use.role != "declaration":
-                yield use
 
 
 def receiver_of(decl: ast.FuncDecl) -> str:

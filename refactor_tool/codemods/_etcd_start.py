@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from refactor_tool.codemod import Template
 from refactor_tool.codemods import _shapes
 from refactor_tool.codemods._etcd_embedded import embedded
-from refactor_tool.codemods._etcd_sites import appended, finding, top_of, uses_of
+from refactor_tool.codemods._etcd_sites import appended, finding, top_of
 from refactor_tool.codemods._k3s import ETCD, EXECUTOR, declares, package
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
@@ -199,7 +199,7 @@ class _Start:
         ]
         for owner in self.tree.implementers(self.executor, "Executor"):
             targets.append(ast.FieldObject(owner.package, owner.type, "ETCD"))
-        yield from uses_of(self.tree, *targets)
+        yield from _shapes.uses_of(self.tree, *targets)
 
     def call(self, use: Occurrence) -> Finding:
         """Give a call the address of its configuration, and the test that its function is given."""

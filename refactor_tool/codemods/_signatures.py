@@ -17,6 +17,7 @@ from refactor_tool.codemods._shapes import (
     names_in,
     ready_chan,
     replace_use,
+    uses_of,
     whole_function,
 )
 from refactor_tool.gosrc import ast
@@ -204,13 +205,7 @@ def _calls(tree: Tree, method: str) -> Iterator[Occurrence]:
         ast.FieldObject(executor, "Executor", method),
     }
     targets |= {ast.FieldObject(owner.package, owner.type, method) for owner in owners}
-    for path in tree.files_with(method.encode()):
-        if not any(tree.knows(path, target.package) for target in targets):
-            continue
-        whole = Span(0, len(tree.data(path)))
-        yield from (
-            use for use in names_in(tree, path, whole, method) if use.object in targets and use.role != "declaration"
-        )
+    return uses_of(tree, *targets)
 
 
 def _call_without(tree: Tree, use: Occurrence, call: ast.Call | None, arity: int, position: int) -> Verdict:
