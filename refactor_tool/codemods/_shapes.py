@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from refactor_tool.codemod import Template
 from refactor_tool.codemods._k3s import EXECUTOR, UTIL, package
