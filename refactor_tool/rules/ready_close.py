@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree
@@ -13,8 +14,21 @@ from refactor_tool.record import record
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules._code import Site, by_hand, hazard, site_at, sites
 from refactor_tool.rules._flow import before, ends_with_context, leaves, own, received, statements
-from refactor_tool.rules._ready import START_METHODS, closed, in_executor, is_wait, name_of, ready_channel
+from refactor_tool.rules._ready import START_METHODS, closed, in_executor, is_wait, name_of, ready_channel, says_ready
 
+#: The type that owns a channel, for the examples.
+_SIGNAL = """package util
+
+type ReadySignal struct {
+	ch chan struct{}
+}
+
+func (r *ReadySignal) Chan() <-chan struct{} { return r.ch }
+
+func (r *ReadySignal) Close() {}
+
+func (r *ReadySignal) CloseIfNil(err error) error { return err }
+"""
 _RETURNS_NIL = re.compile(r"\{\s*return nil\s*\}")
 _HELPER = b"func CloseIfNilErr("
 #: How many statements before a close are looked at; each close is looked at alone, and a function may have thousands.
@@ -23,7 +37,10 @@ _STEPS_BACK = 100
 
 @record
 class Close:
-    """A close of a readiness channel: the call, the channel as written, and the function that defers it, if any."""
+    """A close of a readiness channel: the call, the channel as written, and the function that defers it, if any.
+
+    What owns a channel and closes it with a method counts as the channel; such a call has no argument.
+    """
 
     site: Site
     call: ast.Call
@@ -63,7 +80,7 @@ def _is_literal_call(call: ast.Expr, literal: Function) -> bool:
 
 
 def _find_premature(tree: Tree) -> Iterator[Finding]:
-    for close in _closes(tree):
+    for close in chain(_closes(tree), _signals(tree)):
         if close.deferred_by is not None:
             failure = _failing_exit(tree, close, close.deferred_by)
             shape = "deferred"
@@ -78,10 +95,32 @@ def _find_premature(tree: Tree) -> Iterator[Finding]:
     yield from _always_ready(tree)
 
 
+def _signals(tree: Tree) -> Iterator[Close]:
+    """Yield the calls that close a readiness channel through what owns it, such as a `ReadySignal`."""
+    for site in sites(tree, b".Close()", in_file=(b"eady",)):
+        call = site.inside[-1] if site.inside else None
+        match call:
+            case ast.Call(fun=ast.Selector(x=ast.Selector(name=name) | ast.Ident(name=name) as signal), args=()):
+                if says_ready(name) and _has_channel(tree, tree.calls(site.path, call)):
+                    yield Close(site, call, tree.text(site.path, signal.span), _deferring(site))
+            case _:
+                pass
+
+
+def _has_channel(tree: Tree, method: ast.Object) -> bool:
+    """Tell whether what has a method gives out a channel to wait for as well."""
+    if not isinstance(method, ast.FieldObject):
+        return False
+    results = (param.type for _, other in tree.methods(method.package, method.type) for param in other.results)
+    return any(isinstance(type_, ast.ChanType) and type_.direction == "recv" for type_ in results)
+
+
 def _by_hand(close: Close) -> Manual:
     instruction = f"take the close to where the wait or start has succeeded, and leave {close.channel} open otherwise"
     if isinstance(close.deferred_by, ast.FuncDecl) and close.deferred_by.results:
-        instruction += f", as `return executor.CloseIfNilErr(err, {close.channel})` does"
+        channel = close.channel
+        call = f"executor.CloseIfNilErr(err, {channel})" if close.call.args else f"{channel}.CloseIfNil(err)"
+        instruction += f", as `return {call}` does"
     return by_hand(f"where {close.channel} stands for success cannot be told from the code", instruction)
 
 
@@ -221,6 +260,8 @@ def _mended(tree: Tree, close: Close) -> Rewrite | None:
     site, function = close.site, close.deferred_by
     path, defer = site.path, site.nearest(ast.Defer)
     if not isinstance(function, ast.FuncDecl) or function.body is None or defer not in function.body.stmts:
+        return None
+    if not close.call.args:
         return None
     declared = tree.type_of(path, close.call.args[0])
     if declared is None or not isinstance(declared.expr, ast.ChanType) or declared.expr.direction != "both":
@@ -458,6 +499,27 @@ func CloseIfNilErr(err error, ch chan struct{}) error {
 """,
         ),
         Example(
+            "a signal that is closed once is closed on failure all the same",
+            """package executor
+
+import (
+	"context"
+
+	"example.com/m/pkg/util"
+)
+
+type Embedded struct {
+	criReady util.ReadySignal
+}
+
+func (e *Embedded) Docker(ctx context.Context, socket string) error {
+	defer e.criReady.Close() // hazard
+	return run(ctx, socket)
+}
+""",
+            others=(("pkg/util/ready.go", _SIGNAL),),
+        ),
+        Example(
             "a shutdown counts as a node that is ready",
             """package control
 
@@ -487,7 +549,7 @@ import (
 	"context"
 	"time"
 
-	"example.com/k/pkg/util"
+	"example.com/m/pkg/util"
 )
 
 func watch(ctx context.Context) chan struct{} {
@@ -546,6 +608,31 @@ func (e *Embedded) ETCD(ctx context.Context, test func(context.Context) error) {
 	}()
 }
 """,
+        ),
+        Example(
+            "a signal that is closed by success, and something else that is closed at the end",
+            """package executor
+
+import (
+	"context"
+
+	"example.com/m/pkg/util"
+)
+
+type Embedded struct {
+	criReady util.ReadySignal
+}
+
+func (e *Embedded) Docker(ctx context.Context, socket string) error {
+	readyFile, err := open(socket)
+	if err != nil {
+		return err
+	}
+	defer readyFile.Close()
+	return e.criReady.CloseIfNil(run(ctx, readyFile))
+}
+""",
+            others=(("pkg/util/ready.go", _SIGNAL),),
         ),
         Example(
             "a deferred close in a function that cannot fail, and a test that succeeds where there is nothing to test",
