@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal, TypeAlias
@@ -88,9 +89,22 @@ def _hazards(hazards: Hazards, paint: Paint) -> Iterator[str]:
 
 
 def _new(side: Tree, hazards: Hazards) -> list[tuple[Finding, int | None]]:
-    """Return the hazards of a side in functions for which the base has none of that rule."""
-    known = {(finding.id, finding.path, finding.function) for finding, _ in hazards["base"]}
-    return [(one, line) for one, line in hazards[side] if (one.id, one.path, one.function) not in known]
+    """Return the hazards of a side in functions for which the base has none of that rule, moved ones left out."""
+    known = {_where(finding) for finding, _ in hazards["base"]}
+    here = {_where(finding) for finding, _ in hazards[side]}
+    gone = Counter((one.id, one.message) for one, _ in hazards["base"] if _where(one) not in here)
+    out = []
+    for one, line in hazards[side]:
+        if _where(one) not in known:
+            if gone[one.id, one.message] > 0:
+                gone[one.id, one.message] -= 1
+            else:
+                out.append((one, line))
+    return out
+
+
+def _where(finding: Finding) -> tuple[str, str, str]:
+    return finding.id, finding.path, finding.function
 
 
 def _hazard(finding: Finding, line: int | None) -> dict[str, Any]:
