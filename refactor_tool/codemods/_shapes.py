@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from refactor_tool.codemod import Template
 from refactor_tool.codemods._k3s import EXECUTOR, UTIL, package
@@ -13,7 +12,7 @@ from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
 from refactor_tool.gosrc.walk import Function, functions_at, statement, trail
 from refactor_tool.gosrc.words import word_places
 from refactor_tool.model import Change, Edit, Fragment, Manual, NeedImport, Rewrite, Span
-from refactor_tool.record import replace
+from refactor_tool.record import record, replace
 
 CONTEXT = ast.PackageObject("context", "Context")
 PKG_ERRORS = "github.com/pkg/errors"
@@ -295,7 +294,7 @@ def _is_builtin(tree: Tree, path: str, fun: ast.Expr, name: str) -> bool:
     return isinstance(fun, ast.Ident) and fun.name == name and isinstance(tree.resolve(path, fun), ast.UnknownObject)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Guard:
     """`if err := call; err != nil { before; exit }` without an else; `err` is its name there."""
 

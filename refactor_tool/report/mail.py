@@ -5,17 +5,17 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from refactor_tool.model import UsageError
+from refactor_tool.record import record
 
 #: Characters that have no place in a header, a message or a line for people: controls, what turns the direction
 #: of writing, lone surrogates.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Identity:
     """A person or program as git knows them."""
 
@@ -38,7 +38,7 @@ class Identity:
         return f"{self.name} <{self.mail}>"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Envelope:
     """What all mails of one series share; `sent_at` is in unix seconds, `version` ends each mail."""
 
