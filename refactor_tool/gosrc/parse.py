@@ -88,7 +88,8 @@ class Parsed:
 
     def qualifiers(self, name: bytes) -> Iterator[Node]:
         """Yield the `x` of every `x.y` with that name, in order."""
-        for place in word_places(self.data, name):
+        imports = self.imports()
+        for place in word_places(self.data, name, imports[-1].span.end if imports else 0):
             node = self.root.descendant_for_byte_range(place.start, place.end - 1)
             if node is not None and (node.start_byte, node.end_byte) == place and _is_qualifier(node):
                 yield node
@@ -98,9 +99,19 @@ class Parsed:
         if local not in self._uses:
             name = local.encode()
             self._uses[local] = any(
-                node.type == "package_identifier" or not self.scopes.holds(node, name) for node in self.qualifiers(name)
+                node.type == "package_identifier" or not self._is_shadowed(node, name) for node in self.qualifiers(name)
             )
         return self._uses[local]
+
+    def _is_shadowed(self, node: Node, name: bytes) -> bool:
+        """Tell whether a local declaration of `name` is visible at `node`; a name before one dot declares nothing."""
+        data, part = self.data, self.root.first_child_for_byte(node.start_byte)
+        start, end = (part.start_byte, part.end_byte) if part is not None else (0, len(data))
+        may_declare = any(
+            not data.startswith(b".", place.end) or data.startswith(b"...", place.end)
+            for place in word_places(data, name, start, end)
+        )
+        return may_declare and self.scopes.holds(node, name)
 
     def imports(self) -> tuple[ast.ImportSpec, ...]:
         if self._imports is None:

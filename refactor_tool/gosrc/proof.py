@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from refactor_tool.gosrc import ast
@@ -35,40 +35,31 @@ def prove(before: Tree, after: Tree, changes: Iterable[FileChange]) -> tuple[Fla
     """Return what the changes made worse; () is the proof of design.md's invariant 5 but for idempotence."""
     out: list[Flaw] = []
     changed = [change for change in changes if change.path.endswith(".go")]
+    parsed = {
+        change.path: before.cache.parse(change.before.oid, change.before.data)
+        for change in changed
+        if change.before is not None
+    }
+    declared = {name.encode() for old in parsed.values() for head in old.heads() for name in head.names}
     for change in changed:
         if change.after is None:
             continue
-        old = before.cache.parse(change.before.oid, change.before.data) if change.before is not None else None
+        old = parsed.get(change.path)
         new = after.cache.parse(change.after.oid, change.after.data)
         broken = faults(new)
         if broken:
             out.extend(Flaw(change.path, fault.span, f"does not parse: {fault.message}") for fault in broken)
             continue
-        gone, fresh = _sides(old, new)
-        out.extend(_layout(change.path, gone, fresh))
+        fresh = new.marks(_beyond(new, old) if old is not None else new.root.children)
+        out.extend(_layout(change.path, old, new, fresh))
         out.extend(_imports(change.path, old, new, before, after))
         out.extend(
             Flaw(change.path, span, f"{name!r} is neither imported nor declared")
-            for name, span in _free_qualifiers(before, after, change.path, gone, fresh)
+            for name, span in _free_qualifiers(before, after, change.path, old, new, fresh, declared)
         )
     if not out:
         out.extend(_cycles(before, after, changed))
     return tuple(out)
-
-
-@record
-class _Side:
-    """One version of a file, and what is marked in those of its parts that the other version does not have."""
-
-    parsed: Parsed
-    marks: Marks
-
-
-def _sides(old: Parsed | None, new: Parsed) -> tuple[_Side | None, _Side]:
-    """Return both versions with their differences; a declaration that both have is no worse than it was."""
-    if old is None:
-        return None, _Side(new, new.marks(new.root.children))
-    return _Side(old, old.marks(_beyond(old, new))), _Side(new, new.marks(_beyond(new, old)))
 
 
 def _beyond(parsed: Parsed, other: Parsed) -> Iterator[Node]:
@@ -100,26 +91,37 @@ def _imports(path: str, old: Parsed | None, new: Parsed, before: Tree, after: Tr
 
 
 def _free_qualifiers(
-    before: Tree, after: Tree, path: str, gone: _Side | None, fresh: _Side
+    before: Tree,
+    after: Tree,
+    path: str,
+    old: Parsed | None,
+    new: Parsed,
+    fresh: Marks,
+    declared: Container[bytes],
 ) -> Iterator[tuple[str, Span]]:
-    """Yield the `x` of every `x.y` that nothing explains, for names that the new file has more of than the old one."""
-    old, new = gone.parsed if gone is not None else None, fresh.parsed
+    """Yield the `x` of every `x.y` that nothing explains, for names that `new` has more of than `old`.
+
+    `fresh` is what `old` does not have, and `declared` names what the changed files did declare: elsewhere a name that
+    meant something still does, unless its import is lost.
+    """
     imported = {after._import_name(spec).encode() for spec in after.file(path).imports}
-    lost = {spec.local.encode() for spec in old.imports()} - imported if old is not None else set()
-    fewer = _qualifier_counts(gone) if gone is not None else Counter()
-    more = {name for name, count in _qualifier_counts(fresh).items() if count > fewer[name]}
-    for name in sorted((more | lost) - imported):
-        free = [node for node in new.qualifiers(name) if not new.scopes.holds(node, name)]
-        if free and _is_unknown(after, path, name):
-            known = list(old.qualifiers(name)) if old is not None and name not in lost else []
-            was_free = old is not None and known and _is_unknown(before, path, name)
-            if len(free) > (sum(not old.scopes.holds(node, name) for node in known) if old and was_free else 0):
-                yield from ((name.decode(), Span(node.start_byte, node.end_byte)) for node in free)
-
-
-def _qualifier_counts(side: _Side) -> Counter[bytes]:
-    data = side.parsed.data
-    return Counter(data[node.start_byte : node.end_byte] for node in side.marks.get("qualifier", ()))
+    locals_before = {spec.local.encode() for spec in old.imports()} if old is not None else set()
+    lost = locals_before - imported
+    places: dict[bytes, list[Node]] = {name: [] for name in lost}
+    for node in fresh.get("qualifier", ()):
+        places.setdefault(new.data[node.start_byte : node.end_byte], []).append(node)
+    for name in sorted(places.keys() - imported):
+        may_be_lost = name in lost or name in declared or b"." in locals_before
+        if not may_be_lost and all(new.scopes.holds(node, name) for node in places[name]):
+            continue
+        nodes = list(new.qualifiers(name))
+        known = list(old.qualifiers(name)) if old is not None and name not in lost else []
+        if (known and len(nodes) <= len(known)) or not _is_unknown(after, path, name):
+            continue
+        free = [node for node in nodes if not new.scopes.holds(node, name)]
+        was_free = old is not None and known and _is_unknown(before, path, name)
+        if len(free) > (sum(not old.scopes.holds(node, name) for node in known) if old and was_free else 0):
+            yield from ((name.decode(), Span(node.start_byte, node.end_byte)) for node in free)
 
 
 def _is_unknown(tree: Tree, path: str, name: bytes) -> bool:
@@ -138,9 +140,10 @@ def _cycles(before: Tree, after: Tree, changes: Iterable[FileChange]) -> list[Fl
     return out
 
 
-def _layout(path: str, gone: _Side | None, fresh: _Side) -> list[Flaw]:
-    found = layout_faults(fresh.parsed, fresh.marks)
-    known = Counter(message for message, _ in layout_faults(gone.parsed, gone.marks)) if found and gone else Counter()
+def _layout(path: str, old: Parsed | None, new: Parsed, fresh: Marks) -> list[Flaw]:
+    found = layout_faults(new, fresh)
+    gone = layout_faults(old, old.marks(_beyond(old, new))) if found and old is not None else []
+    known = Counter(message for message, _ in gone)
     out = []
     for message, span in found:
         if known[message] > 0:
