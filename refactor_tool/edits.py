@@ -94,11 +94,9 @@ def line_edits(before: bytes, after: bytes) -> tuple[tuple[Span, bytes], ...]:
 
 def stat(before: bytes | None, after: bytes | None) -> tuple[int, int]:
     """Return how many lines were added and removed, as `git diff --numstat` counts; `None` is no file."""
-    added = removed = 0
-    for change in changes(before or b"", after or b""):
-        added += change.after_end - change.after_start
-        removed += change.before_end - change.before_start
-    return added, removed
+    old, new = split_lines(before or b""), split_lines(after or b"")
+    kept = sum(length for _, _, length in _matches(old, new))
+    return len(new) - kept, len(old) - kept
 
 
 def size(files: Iterable[FileChange]) -> tuple[int, int]:
