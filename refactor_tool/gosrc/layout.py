@@ -287,7 +287,7 @@ def _without_unused(cache: ParseCache, old: Parsed, after: bytes) -> bytes:
     specs = [spec for spec in _head(cache, after).imports() if spec.name not in (".", "_")]
     unnamed = [spec for spec in specs if not _may_use(after, spec) and old.uses(spec.local)]
     after = _without_imports(after, unnamed)
-    parsed = _parse(cache, after)
+    parsed = cache.parse(blob_id(after), after, old)
     specs = [spec for spec in parsed.imports() if spec.name not in (".", "_")]
     return _without_imports(after, [spec for spec in specs if not parsed.uses(spec.local) and old.uses(spec.local)])
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.convert import Converter, doc_of
 from refactor_tool.gosrc.depth import MOST_NESTED, is_too_deep
+from refactor_tool.gosrc.reparse import reparse
 from refactor_tool.gosrc.scope import Scopes
 from refactor_tool.gosrc.words import word_places
 from refactor_tool.model import LineIndex, Span, Unparsable
@@ -145,10 +146,11 @@ class ParseCache:
         self._tools: tuple[Parser, Query] | None = None
         self._parsed: dict[str, Parsed] = {}
 
-    def parse(self, oid: str, data: bytes) -> Parsed:
+    def parse(self, oid: str, data: bytes, old: Parsed | None = None) -> Parsed:
+        """Return the parsed blob; with `old`, an earlier version of the file, what both have is not parsed again."""
         known = self._parsed.get(oid)
         if known is None:
-            known = self.parse_once(data)
+            known = self.parse_once(data, old)
             self._parsed[oid] = known
         return known
 
@@ -156,8 +158,8 @@ class ParseCache:
         """Forget every blob but these, so that memory is bounded by one tree however many are looked at."""
         self._parsed = {oid: parsed for oid, parsed in self._parsed.items() if oid in oids}
 
-    def parse_once(self, data: bytes) -> Parsed:
-        """Parse bytes that nobody will ask for again."""
+    def parse_once(self, data: bytes, old: Parsed | None = None) -> Parsed:
+        """Parse bytes that nobody will ask for again; `old` is as for `parse`."""
         if self._tools is None:
             # imported here: a tree in which no file needs parsing must not pay for the grammar
             import tree_sitter_go
@@ -166,7 +168,8 @@ class ParseCache:
             language = Language(tree_sitter_go.language())
             self._tools = Parser(language), Query(language, _MARKS)
         parser, marks = self._tools
-        return Parsed(data, parser.parse(data), marks)
+        tree = reparse(parser, old.tree, old.data, data) if old is not None else parser.parse(data)
+        return Parsed(data, tree, marks)
 
 
 def _is_qualifier(node: Node) -> bool:
