@@ -9,12 +9,11 @@ from itertools import groupby, pairwise
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.parse import ParseCache, Parsed
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.gosrc.words import word_places
+from refactor_tool.gosrc.words import places_before_dot
 from refactor_tool.model import Edit, Span, blob_id
 from refactor_tool.record import record
 
 _FIRST_DECL = re.compile(rb"^(?:func|type|var|const)\b", re.MULTILINE)
-_BEFORE_DOT = re.compile(rb"\s*(?:\.|/[/*])")
 _EMPTY_IMPORT = re.compile(rb"^import \(\s*\)\r?\n(?:\r?\n)?", re.MULTILINE)
 
 
@@ -285,7 +284,11 @@ def _without_unused(cache: ParseCache, old: Parsed, after: bytes) -> bytes:
     is left in a comment, a string or a variable.
     """
     specs = [spec for spec in _head(cache, after).imports() if spec.name not in (".", "_")]
-    unnamed = [spec for spec in specs if not _may_use(after, spec) and old.uses(spec.local)]
+    unnamed = [
+        spec
+        for spec in specs
+        if not any(True for _ in places_before_dot(after, spec.local.encode())) and old.uses(spec.local)
+    ]
     after = _without_imports(after, unnamed)
     parsed = cache.parse(blob_id(after), after, old)
     specs = [spec for spec in parsed.imports() if spec.name not in (".", "_")]
@@ -297,12 +300,6 @@ def _without_imports(data: bytes, specs: Sequence[ast.ImportSpec]) -> bytes:
         lines = whole_lines(data, spec.span)
         data = _without_empty_group(data[: lines.start] + data[lines.end :], lines.start)
     return _EMPTY_IMPORT.sub(b"", data) if specs else data
-
-
-def _may_use(data: bytes, spec: ast.ImportSpec) -> bool:
-    """Tell whether the name of an import stands before a dot somewhere, blanks or a comment between them or not."""
-    name = spec.local.encode()
-    return name + b"." in data or any(_BEFORE_DOT.match(data, place.end) for place in word_places(data, name))
 
 
 def _parse(cache: ParseCache, data: bytes) -> Parsed:

@@ -11,7 +11,7 @@ from refactor_tool.gosrc.convert import Converter, doc_of
 from refactor_tool.gosrc.depth import MOST_NESTED, is_too_deep
 from refactor_tool.gosrc.reparse import reparse
 from refactor_tool.gosrc.scope import Scopes
-from refactor_tool.gosrc.words import word_places
+from refactor_tool.gosrc.words import places_before_dot, word_places
 from refactor_tool.model import LineIndex, Span, Unparsable
 from refactor_tool.record import record
 
@@ -90,7 +90,7 @@ class Parsed:
     def qualifiers(self, name: bytes) -> Iterator[Node]:
         """Yield the `x` of every `x.y` with that name, in order."""
         imports = self.imports()
-        for place in word_places(self.data, name, imports[-1].span.end if imports else 0):
+        for place in places_before_dot(self.data, name, imports[-1].span.end if imports else 0):
             node = self.root.descendant_for_byte_range(place.start, place.end - 1)
             if node is not None and (node.start_byte, node.end_byte) == place and _is_qualifier(node):
                 yield node

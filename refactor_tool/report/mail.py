@@ -5,7 +5,6 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
 
 from refactor_tool.model import UsageError
 from refactor_tool.record import record
@@ -103,6 +102,8 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 def _date(seconds: int) -> str:
     """Return unix seconds as a mail date in UTC; for a time that no commit has, the epoch."""
+    from datetime import UTC, datetime  # here, since a series is not made in most runs
+
     at = datetime.fromtimestamp(seconds if 0 <= seconds < 2**32 else 0, UTC)
     return f"{_DAYS[at.weekday()]}, {at.day} {_MONTHS[at.month - 1]} {at.year} {at:%H:%M:%S} +0000"
 
