@@ -31,6 +31,16 @@ class Flaw:
     message: str
 
 
+@record
+class _Changed:
+    """One changed file: both versions, and what is marked in the declarations that only the new one has."""
+
+    path: str
+    old: Parsed | None
+    new: Parsed
+    fresh: Marks
+
+
 def prove(before: Tree, after: Tree, changes: Iterable[FileChange]) -> tuple[Flaw, ...]:
     """Return what the changes made worse; () is the proof of design.md's invariant 5 but for idempotence."""
     out: list[Flaw] = []
@@ -51,11 +61,12 @@ def prove(before: Tree, after: Tree, changes: Iterable[FileChange]) -> tuple[Fla
             out.extend(Flaw(change.path, fault.span, f"does not parse: {fault.message}") for fault in broken)
             continue
         fresh = new.marks(_beyond(new, old) if old is not None else new.root.children)
-        out.extend(_layout(change.path, old, new, fresh))
-        out.extend(_imports(change.path, old, new, before, after))
+        file = _Changed(change.path, old, new, fresh)
+        out.extend(_layout(file))
+        out.extend(_imports(file, before, after))
         out.extend(
             Flaw(change.path, span, f"{name!r} is neither imported nor declared")
-            for name, span in _free_qualifiers(before, after, change.path, old, new, fresh, declared)
+            for name, span in _free_qualifiers(file, before, after, declared)
         )
     if not out:
         out.extend(_cycles(before, after, changed))
@@ -73,7 +84,8 @@ def _beyond(parsed: Parsed, other: Parsed) -> Iterator[Node]:
             yield part
 
 
-def _imports(path: str, old: Parsed | None, new: Parsed, before: Tree, after: Tree) -> list[Flaw]:
+def _imports(file: _Changed, before: Tree, after: Tree) -> list[Flaw]:
+    path, old, new = file.path, file.old, file.new
     out = []
     for spec in after.file(path).imports:
         used = spec.name in (".", "_") or spec.path == "C" or new.uses(after._import_name(spec))
@@ -91,27 +103,23 @@ def _imports(path: str, old: Parsed | None, new: Parsed, before: Tree, after: Tr
 
 
 def _free_qualifiers(
-    before: Tree,
-    after: Tree,
-    path: str,
-    old: Parsed | None,
-    new: Parsed,
-    fresh: Marks,
-    declared: Container[bytes],
+    file: _Changed, before: Tree, after: Tree, declared: Container[bytes]
 ) -> Iterator[tuple[str, Span]]:
-    """Yield the `x` of every `x.y` that nothing explains, for names that `new` has more of than `old`.
+    """Yield the `x` of every `x.y` that nothing explains, for names that the new file has more of than the old one.
 
-    `fresh` is what `old` does not have, and `declared` names what the changed files did declare: elsewhere a name that
-    meant something still does, unless its import is lost.
+    A name outside what is new may have lost its meaning only with its import, or where it is one of those that the
+    changed files `declared` before.
     """
+    path, old, new = file.path, file.old, file.new
     imported = {after._import_name(spec).encode() for spec in after.file(path).imports}
-    locals_before = {spec.local.encode() for spec in old.imports()} if old is not None else set()
-    lost = locals_before - imported
+    specs = old.imports() if old is not None else ()
+    imported_before = {name.encode() for spec in specs for name in (spec.local, before._import_name(spec))}
+    lost = imported_before - imported
     places: dict[bytes, list[Node]] = {name: [] for name in lost}
-    for node in fresh.get("qualifier", ()):
+    for node in file.fresh.get("qualifier", ()):
         places.setdefault(new.data[node.start_byte : node.end_byte], []).append(node)
     for name in sorted(places.keys() - imported):
-        may_be_lost = name in lost or name in declared or b"." in locals_before
+        may_be_lost = name in lost or name in declared or b"." in imported_before
         if not may_be_lost and all(new.scopes.holds(node, name) for node in places[name]):
             continue
         nodes = list(new.qualifiers(name))
@@ -140,8 +148,9 @@ def _cycles(before: Tree, after: Tree, changes: Iterable[FileChange]) -> list[Fl
     return out
 
 
-def _layout(path: str, old: Parsed | None, new: Parsed, fresh: Marks) -> list[Flaw]:
-    found = layout_faults(new, fresh)
+def _layout(file: _Changed) -> list[Flaw]:
+    old, new = file.old, file.new
+    found = layout_faults(new, file.fresh)
     gone = layout_faults(old, old.marks(_beyond(old, new))) if found and old is not None else []
     known = Counter(message for message, _ in gone)
     out = []
@@ -149,7 +158,7 @@ def _layout(path: str, old: Parsed | None, new: Parsed, fresh: Marks) -> list[Fl
         if known[message] > 0:
             known[message] -= 1
         else:
-            out.append(Flaw(path, span, f"gofmt would change it: {message}"))
+            out.append(Flaw(file.path, span, f"gofmt would change it: {message}"))
     return out
 
 

@@ -42,7 +42,7 @@ def word_places(data: bytes, word: bytes, start: int = 0, end: int | None = None
 
 
 def places_before_dot(data: bytes, word: bytes, start: int = 0) -> Iterator[Span]:
-    """Yield where a word may be the `x` of an `x.y`, in order: before a dot, blanks or a comment between them or not."""
+    """Yield where a word may be the `x` of an `x.y`, in order: before a dot, blanks or comments between them or not."""
     return (place for place in word_places(data, word, start) if _BEFORE_DOT.match(data, place.end))
 
 
