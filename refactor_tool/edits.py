@@ -196,7 +196,10 @@ _ESCAPES = {7: b"\\a", 8: b"\\b", 9: b"\\t", 10: b"\\n", 11: b"\\v", 12: b"\\f",
 
 def quote_path(path: str, prefix: str = "") -> bytes:
     """Return the path as git prints it: as it is, or in double quotes with C escapes where it has odd bytes."""
-    raw = (prefix + path).encode("utf-8", "surrogateescape")
+    text = prefix + path
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return text.encode()
+    raw = text.encode("utf-8", "surrogateescape")
     quoted = b"".join(_ESCAPES.get(byte) or (b"%c" % byte if 0x20 <= byte < 0x7F else b"\\%03o" % byte) for byte in raw)
     return raw if quoted == raw else b'"%s"' % quoted
 
