@@ -200,8 +200,8 @@ def quote_path(path: str, prefix: str = "") -> bytes:
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return text.encode()
     raw = text.encode("utf-8", "surrogateescape")
-    quoted = b"".join(_ESCAPES.get(byte) or (b"%c" % byte if 0x20 <= byte < 0x7F else b"\\%03o" % byte) for byte in raw)
-    return raw if quoted == raw else b'"%s"' % quoted
+    quoted = (_ESCAPES.get(byte) or (b"%c" % byte if 0x20 <= byte < 0x7F else b"\\%03o" % byte) for byte in raw)
+    return b'"%s"' % b"".join(quoted)
 
 
 def _tabbed(name: bytes) -> bytes:
