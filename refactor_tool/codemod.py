@@ -13,7 +13,7 @@ it has, and how to find its sites in a tree. The engine owns the loop, the codem
         find=find,
     )
 
-The only importer of jinja2, and only when something is rendered.
+The only importer of jinja2, and only when a template is rendered that does more than name its parameters.
 """
 
 from __future__ import annotations
@@ -78,7 +78,10 @@ class Codemod:
 
 
 def check_suite(suite: Sequence[Codemod], sources: Mapping[str, str]) -> None:
-    """Raise `CodemodError` for an author's mistake in ids, order, messages or templates (`sources`, by name)."""
+    """Raise `CodemodError` for an author's mistake in ids, order, messages or the templates (`sources`) that there are.
+
+    What templates do with their parameters is looked at by `check_templates`, and by `Renderer` in those it renders.
+    """
     seen: set[str] = set()
     for codemod in suite:
         if not _ID.match(codemod.id):
@@ -93,6 +96,17 @@ def check_suite(suite: Sequence[Codemod], sources: Mapping[str, str]) -> None:
         names = [anchor.name for anchor in codemod.anchors]
         if len(set(names)) != len(names):
             raise CodemodError(f"{codemod.id} names an anchor twice")
+        absent = [template.name for template in codemod.templates if template.name not in sources]
+        if absent:
+            raise CodemodError(f"{codemod.id}: there is no template {absent[0]!r}")
+
+
+def check_templates(suite: Iterable[Codemod], sources: Mapping[str, str]) -> None:
+    """Raise `CodemodError` for a template that is not Jinja, or not of exactly the parameters that it declares.
+
+    Takes longer than to render them all, and says nothing new where the templates are the same: it is for tests.
+    """
+    for codemod in suite:
         for template in codemod.templates:
             _check_template(codemod, template, sources)
 
@@ -109,8 +123,6 @@ def _check_message(codemod: Codemod) -> None:
 def _check_template(codemod: Codemod, template: Template, sources: Mapping[str, str]) -> None:
     from jinja2 import TemplateSyntaxError, meta
 
-    if template.name not in sources:
-        raise CodemodError(f"{codemod.id}: there is no template {template.name!r}")
     try:
         used = meta.find_undeclared_variables(_environment(sources).parse(sources[template.name]))
     except TemplateSyntaxError as error:
@@ -121,16 +133,23 @@ def _check_template(codemod: Codemod, template: Template, sources: Mapping[str, 
         raise CodemodError(f"{codemod.id}: template {template.name} {what}")
 
 
+#: What most templates are made of: text and names of parameters.
+_NAME = re.compile(r"(?<!\{)\{\{ (\w+) \}\}")
+_MORE = re.compile(r"\{[{%#]|\r")
+
+
 class Renderer:
     """Render fragments to bytes, strictly: nothing undeclared, nothing missing. A template is compiled once."""
 
     def __init__(self, sources: Mapping[str, str]) -> None:
-        self._environment = _environment(sources)
+        self._sources = sources
+        self._environment: Environment | None = None
 
     def render(self, owner: str, templates: Iterable[Template], fragment: Fragment, *, crlf: bool = False) -> bytes:
         """Return the text of a fragment as `Fragment` says, in the file's line ends.
 
-        `templates` are those that its `owner`, a codemod's id, declares.
+        `templates` are those that its `owner`, a codemod's id, declares. Raises `CodemodError` for parameters that are
+        not the template's, and for a template that is not Jinja or uses what it does not declare.
         """
         template = next((known for known in templates if known.name == fragment.template), None)
         if template is None:
@@ -138,12 +157,30 @@ class Renderer:
         given = dict(fragment.params)
         if set(given) != set(template.params):
             raise CodemodError(f"{owner}: {fragment.template} takes {template.params}, not {tuple(given)}")
-        text = self._environment.get_template(template.name).render(given)
+        text = self._filled(owner, template.name, given)
         lines = [
             fragment.indent + line if line and (at or fragment.lines) else line
             for at, line in enumerate(text.split("\n"))
         ]
         return ("\r\n" if crlf else "\n").join(lines).encode("utf-8", "surrogateescape")
+
+    def _filled(self, owner: str, name: str, given: Mapping[str, str]) -> str:
+        texts = _NAME.split(self._sources[name])  # the odd ones are names
+        if given.keys() >= set(texts[1::2]) and not _MORE.search(" ".join(texts[::2])):
+            return "".join(given[text] if at % 2 else text for at, text in enumerate(texts))
+        return self._by_jinja(owner, name, given)
+
+    def _by_jinja(self, owner: str, name: str, given: Mapping[str, str]) -> str:
+        from jinja2 import TemplateSyntaxError, UndefinedError
+
+        if self._environment is None:
+            self._environment = _environment(self._sources)
+        try:
+            return self._environment.get_template(name).render(given)
+        except TemplateSyntaxError as error:
+            raise CodemodError(f"template {name}:{error.lineno}: {error.message}") from None
+        except UndefinedError as error:
+            raise CodemodError(f"{owner}: template {name}: {error.message}") from None
 
 
 def _environment(sources: Mapping[str, str]) -> Environment:

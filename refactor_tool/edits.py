@@ -7,6 +7,7 @@ kind and differs from the same text with one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 
 from refactor_tool.model import Conflict, File, FileChange, Span
 from refactor_tool.record import record
@@ -64,6 +65,12 @@ class Hunk:
     heading: bytes
     lines: tuple[bytes, ...]
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Return how many lines are added and removed."""
+        marks = b"".join(line[:1] for line in self.lines)
+        return marks.count(b"+"), marks.count(b"-")
+
 
 def changes(before: bytes, after: bytes) -> tuple[LineChange, ...]:
     """Return the line changes that turn `before` into `after`, in order; shortest where that is affordable."""
@@ -87,11 +94,9 @@ def line_edits(before: bytes, after: bytes) -> tuple[tuple[Span, bytes], ...]:
 
 def stat(before: bytes | None, after: bytes | None) -> tuple[int, int]:
     """Return how many lines were added and removed, as `git diff --numstat` counts; `None` is no file."""
-    added = removed = 0
-    for change in changes(before or b"", after or b""):
-        added += change.after_end - change.after_start
-        removed += change.before_end - change.before_start
-    return added, removed
+    old, new = split_lines(before or b""), split_lines(after or b"")
+    kept = sum(length for _, _, length in _matches(old, new))
+    return len(new) - kept, len(old) - kept
 
 
 def size(files: Iterable[FileChange]) -> tuple[int, int]:
@@ -124,9 +129,7 @@ def hunks(before: bytes, after: bytes, context: int = 3) -> tuple[Hunk, ...]:
 
 def split_lines(data: bytes) -> list[bytes]:
     """Split at LF and keep it; the last line may lack it."""
-    lines = [line + b"\n" for line in data.split(b"\n")]
-    lines[-1] = lines[-1][:-1]
-    return lines if lines[-1] else lines[:-1]
+    return BytesIO(data).readlines()
 
 
 # --- git's patch of one file ------------------------------------------------------------------------
@@ -135,12 +138,19 @@ _NO_BLOB = "0" * 40
 
 
 def unified(
-    path_before: str | None, path_after: str | None, before: File | None, after: File | None, context: int = 3
+    path_before: str | None,
+    path_after: str | None,
+    before: File | None,
+    after: File | None,
+    context: int = 3,
+    *,
+    known: Sequence[Hunk] | None = None,
 ) -> bytes:
     """Return the patch of one file as `git diff --full-index` writes it; nothing where nothing differs.
 
     `None` stands for no file, in both the path and the file. Paths are repo-relative; surrogate escapes stand
-    for bytes that are not UTF-8. A patch without context needs `git apply --unidiff-zero`.
+    for bytes that are not UTF-8. A patch without context needs `git apply --unidiff-zero`. `known` are the hunks where
+    the caller has them.
 
     Raises `ValueError` for a rename and for a path without its file.
     """
@@ -168,7 +178,7 @@ def unified(
         lines.append(b"old mode %s\nnew mode %s\n" % (modes[0], modes[1]))
     if old_id != new_id:
         lines.append(b"index %s..%s%s\n" % (old_id.encode(), new_id.encode(), mode))
-    body = hunks(before.data if before else b"", after.data if after else b"", context)
+    body = known if known is not None else hunks(_data(before), _data(after), context)
     if body:
         lines += (b"--- %s\n" % _tabbed(old_name), b"+++ %s\n" % _tabbed(new_name))
     for hunk in body:
@@ -177,14 +187,21 @@ def unified(
     return b"".join(lines)
 
 
+def _data(file: File | None) -> bytes:
+    return file.data if file is not None else b""
+
+
 _ESCAPES = {7: b"\\a", 8: b"\\b", 9: b"\\t", 10: b"\\n", 11: b"\\v", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
 
 
 def quote_path(path: str, prefix: str = "") -> bytes:
     """Return the path as git prints it: as it is, or in double quotes with C escapes where it has odd bytes."""
-    raw = (prefix + path).encode("utf-8", "surrogateescape")
-    quoted = b"".join(_ESCAPES.get(byte) or (b"%c" % byte if 0x20 <= byte < 0x7F else b"\\%03o" % byte) for byte in raw)
-    return raw if quoted == raw else b'"%s"' % quoted
+    text = prefix + path
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return text.encode()
+    raw = text.encode("utf-8", "surrogateescape")
+    quoted = (_ESCAPES.get(byte) or (b"%c" % byte if 0x20 <= byte < 0x7F else b"\\%03o" % byte) for byte in raw)
+    return b'"%s"' % b"".join(quoted)
 
 
 def _tabbed(name: bytes) -> bytes:
@@ -244,32 +261,47 @@ def _hunk_lines(
 def _changes(old: Sequence[bytes], new: Sequence[bytes]) -> list[LineChange]:
     result: list[LineChange] = []
     old_at = new_at = 0
-    end = (len(old), len(new))
-    for old_match, new_match in (*_matches(old, new), end):
-        if (old_at, new_at) != (old_match, new_match):
-            result.append(LineChange(old_at, old_match, new_at, new_match))
-        old_at, new_at = old_match + 1, new_match + 1
+    end = (len(old), len(new), 0)
+    for old_start, new_start, length in (*_matches(old, new), end):
+        if (old_at, new_at) != (old_start, new_start):
+            result.append(LineChange(old_at, old_start, new_at, new_start))
+        old_at, new_at = old_start + length, new_start + length
     return _compacted(result, old, new)
 
 
-def _matches(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the line numbers of a longest common subsequence.
+def _matches(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, int, int]]:
+    """Yield the equal runs of lines of a longest common subsequence: where in `old`, where in `new`, and how many.
 
     A line that the other side lacks is in no such sequence; leaving it out first makes a rewritten file cheap.
     """
     shared = {line: number for number, line in enumerate(set(old) & set(new))}
-    old_lines, new_lines = ([at for at, line in enumerate(lines) if line in shared] for lines in (old, new))
-    a, b = [shared[old[at]] for at in old_lines], [shared[new[at]] for at in new_lines]
+    numbered = [list(map(shared.get, lines)) for lines in (old, new)]
+    old_lines, new_lines = ([at for at, number in enumerate(numbers) if number is not None] for numbers in numbered)
+    a, b = ([number for number in numbers if number is not None] for numbers in numbered)
     x = y = 0
     while x < len(a) and y < len(b):
         snakes, x, y = _round(a, b, x, y)
         for x_start, y_start, length in snakes:
-            for step in range(length):
-                yield old_lines[x_start + step], new_lines[y_start + step]
+            yield from _unbroken(old_lines, new_lines, x_start, y_start, length)
+
+
+def _unbroken(
+    old_lines: Sequence[int], new_lines: Sequence[int], x: int, y: int, length: int
+) -> Iterator[tuple[int, int, int]]:
+    """Yield an equal run in pieces that no line which was left out lies within."""
+    last = length - 1
+    if old_lines[x + last] - old_lines[x] == new_lines[y + last] - new_lines[y] == last:
+        yield old_lines[x], new_lines[y], length
+    else:
+        half = length // 2
+        yield from _unbroken(old_lines, new_lines, x, y, half)
+        yield from _unbroken(old_lines, new_lines, x + half, y + half, length - half)
 
 
 #: A diff of more edits than this is made piece by piece: no longer the shortest, but linear in the file's size.
 _COST_LIMIT = 400
+#: So many lines are compared at once where a long run may be equal.
+_STRIDE = 32
 
 
 def _round(a: Sequence[int], b: Sequence[int], x0: int, y0: int) -> tuple[list[tuple[int, int, int]], int, int]:
@@ -278,7 +310,8 @@ def _round(a: Sequence[int], b: Sequence[int], x0: int, y0: int) -> tuple[list[t
     `furthest[k]` is the largest x reached on diagonal k = (x - x0) - (y - y0); negative diagonals count from
     the list's end.
     """
-    limit = min(_COST_LIMIT, len(a) - x0 + len(b) - y0)
+    a_end, b_end = len(a), len(b)
+    limit = min(_COST_LIMIT, a_end - x0 + b_end - y0)
     furthest = [0] * (2 * limit + 3)
     furthest[1] = x0
     trail: list[list[int]] = []
@@ -288,14 +321,15 @@ def _round(a: Sequence[int], b: Sequence[int], x0: int, y0: int) -> tuple[list[t
             inserts = k == -cost or (k != cost and furthest[k - 1] < furthest[k + 1])
             x = furthest[k + 1] if inserts else furthest[k - 1] + 1
             y = x - x0 - k + y0
-            while x < len(a) and y < len(b) and a[x] == b[y]:
-                x += 1
-                y += 1
+            while x < a_end and y < b_end and a[x] == b[y]:
+                step = _STRIDE if a[x : x + _STRIDE] == b[y : y + _STRIDE] and x + _STRIDE <= a_end else 1
+                x += step
+                y += step
             furthest[k] = x
-            if x >= len(a) and y >= len(b):
+            if x >= a_end and y >= b_end:
                 return _snakes(trail, x, y, x0, y0), x, y
     reached = ((furthest[k], furthest[k] - x0 - k + y0) for k in range(-limit, limit + 1, 2))
-    x, y = max(((x, y) for x, y in reached if x <= len(a) and y <= len(b)), key=sum)
+    x, y = max(((x, y) for x, y in reached if x <= a_end and y <= b_end), key=sum)
     return _snakes(trail, x, y, x0, y0), x, y
 
 

@@ -76,7 +76,7 @@ def scan(
 
     Raises `NothingScanned` where there is no k3s source, and `Unparsable` for a target file that is not Go.
     """
-    tree = _tree(snapshot, cache if cache is not None else ParseCache())
+    tree = _tree(snapshot, cache)
     era = recognise(tree).label
     findings, problems = _survey(tree, suite, era, progress or _silent)
     return Plan(
@@ -108,11 +108,9 @@ def plan(
     Raises as `scan` does.
     """
     report = progress or _silent
-    cache = cache if cache is not None else ParseCache()
-    base = _tree(snapshot, cache)
-    era = recognise(base).label
-    findings, found_problems = _survey(base, suite, era, report)
-    tree = base
+    tree = _tree(snapshot, cache)
+    era = recognise(tree).label
+    findings, found_problems = _survey(tree, suite, era, report)
     renderer = Renderer(sources)
     steps: list[Step] = []
     problems = list(found_problems)
@@ -124,24 +122,28 @@ def plan(
             pending.setdefault(codemod.id, f"needs {lacking}, which is not in the series")
         if codemod.id in pending:
             continue
-        mine = tuple(item for item in findings if item.id == codemod.id) if tree is base else find(tree, codemod)
-        ran = _run(tree, codemod, mine, renderer, era)
+        mine = find(tree, codemod) if steps else tuple(item for item in findings if item.id == codemod.id)
+        ran, after = _run(tree, codemod, mine, renderer, era)
         if ran.problems:
             problems.extend(ran.problems)
             pending[codemod.id] = ran.problems[0].message
             continue
         if ran.changes:
             steps.append(Step(codemod.id, codemod.title, codemod.body, ran.findings, ran.changes))
-            tree = tree.after(ran.changes)
+            tree = after
+            if cache is None:  # nobody else asks for what was parsed, and of earlier trees nothing is needed
+                tree.cache.keep({file.data for file in tree.snapshot.files.values()})
     report("proof", len(suite), len(suite))
-    problems.extend(_second_plan(tree, suite, pending, base, steps))
+    if steps:
+        problems.extend(_second_plan(tree, suite, pending, snapshot))
+    final = tree.snapshot
     if problems and not keep_going:
-        steps, tree = [], base
+        steps, final = [], snapshot
     return Plan(
         base=snapshot,
         findings=findings,
         steps=tuple(steps),
-        final=tree.snapshot,
+        final=final,
         problems=tuple(dict.fromkeys(problems)),
         done=_done(findings, suite),
         pending=tuple(pending.items()),
@@ -174,26 +176,28 @@ def fixes(
 
 def run_codemod(tree: Tree, codemod: Codemod, sources: Mapping[str, str]) -> Ran:
     """Run one codemod alone on a tree, with the proof that a second run has nothing to do."""
-    ran = _run(tree, codemod, find(tree, codemod), Renderer(sources))
-    again = _again(tree.after(ran.changes), codemod) if ran.changes else []
+    ran, after = _run(tree, codemod, find(tree, codemod), Renderer(sources))
+    again = _again(after, codemod) if ran.changes else []
     return Ran(ran.findings, (), tuple(again)) if again else ran
 
 
-def _run(tree: Tree, codemod: Codemod, findings: tuple[Finding, ...], renderer: Renderer, era: str = "") -> Ran:
-    """Make what the findings ask for: the changes if they are sound, the problems if they are not."""
+def _run(
+    tree: Tree, codemod: Codemod, findings: tuple[Finding, ...], renderer: Renderer, era: str = ""
+) -> tuple[Ran, Tree]:
+    """Make what the findings ask for: the changes and the tree after them if they are sound, else the problems."""
     problems = [*_anchor_problems(tree, codemod, findings, era), *_manual_problems(tree, findings)]
     if problems:
-        return Ran(findings, (), tuple(problems))
+        return Ran(findings, (), tuple(problems)), tree
     try:
         changes = _apply(tree, codemod, findings, renderer)
     except ToolError as error:
-        return Ran(findings, (), (Problem(error.code, error.message, step=codemod.id),))
+        return Ran(findings, (), (Problem(error.code, error.message, step=codemod.id),)), tree
     after = tree.after(changes)
     flaws = [
         _problem(after, ExitCode.INTERNAL, f"the result is not sound: {flaw.message}", flaw.path, flaw.span, codemod.id)
         for flaw in prove(tree, after, changes)
     ]
-    return Ran(findings, () if flaws else changes, tuple(flaws))
+    return (Ran(findings, (), tuple(flaws)), tree) if flaws else (Ran(findings, changes, ()), after)
 
 
 def find(tree: Tree, codemod: Codemod) -> tuple[Finding, ...]:
@@ -218,11 +222,11 @@ def _silent(_what: str, _at: int, _of: int) -> None:
 # --- what is there ----------------------------------------------------------------------------------
 
 
-def _tree(snapshot: Snapshot, cache: ParseCache) -> Tree:
+def _tree(snapshot: Snapshot, cache: ParseCache | None) -> Tree:
     """Return the facts of a snapshot that is k3s source, by what is in it."""
     if not any(True for _ in snapshot.go_paths()):
         raise NothingScanned("no Go file to scan", "name a k3s checkout, or a ref with --ref")
-    tree = tree_of(snapshot, cache)
+    tree = tree_of(snapshot, cache) if cache is not None else Tree(snapshot)
     where = "" if snapshot.label == "." else f"{snapshot.label}: "
     if not tree.module:
         raise NothingScanned(f"{where}no go.mod with a module line", "name the root of a k3s checkout")
@@ -313,20 +317,19 @@ def _again(after: Tree, codemod: Codemod) -> list[Problem]:
     ]
 
 
-def _second_plan(
-    tree: Tree, suite: Sequence[Codemod], pending: Container[str], base: Tree, steps: Sequence[Step]
-) -> list[Problem]:
+def _second_plan(tree: Tree, suite: Sequence[Codemod], pending: Container[str], snapshot: Snapshot) -> list[Problem]:
     """Hold the final tree against all codemods and the audit: nothing left to do, nothing newly unclassified."""
-    if not steps:
-        return []
     found = [finding for codemod in suite for finding in find(tree, codemod)]
     out = [
         _about(tree, ExitCode.INTERNAL, f"a second plan is not empty: {item.message}", item)
         for item in found
         if isinstance(item.verdict, Rewrite) and item.id not in pending
     ]
-    known = {_line(base, item) for item in audit(base, ())}
-    newly = [item for item in audit(tree, found) if item.is_unclassified and _line(tree, item) not in known]
+    newly = [item for item in audit(tree, found) if item.is_unclassified]
+    if newly:
+        base = Tree(snapshot, tree.cache)
+        known = {_line(base, item) for item in audit(base, ())}
+        newly = [item for item in newly if _line(tree, item) not in known]
     return out + [
         replace(problem, message=f"after the series: {problem.message}") for problem in _unclassified(tree, newly)
     ]

@@ -177,7 +177,16 @@ def test_hunks_are_values_for_reports() -> None:
     assert hunk == edits.Hunk(
         edits.LineChange(6, 9, 6, 9), b"func f() {", (b" \ta()\n", b"-\tb()\n", b"+\tc()\n", b" }")
     )
+    assert hunk.size == (1, 1)
     assert edits.changes(before, before.replace(b"b()", b"c()")) == (edits.LineChange(7, 8, 7, 8),)
+
+
+@pytest.mark.parametrize("at", [0, 1, 31, 32, 33, 64, 199])
+def test_long_equal_runs_are_one_run(at: int) -> None:
+    """Lines are compared many at a time, and those that one side lacks are left out before."""
+    lines = [b"%d\n" % (number // 3) for number in range(200)]
+    changed = [*lines[:at], b"new\n", *lines[at + 1 :]]
+    assert edits.changes(b"".join(lines), b"".join(changed)) == (edits.LineChange(at, at + 1, at, at + 1),)
 
 
 def rebuilt(before: bytes, after: bytes) -> bytes:

@@ -154,6 +154,55 @@ def test_nothing_is_left_of_an_import_that_nobody_uses() -> None:
     assert layout.settle_imports(ParseCache(), before, after, []) == b"package a\n\nvar _ = 1\n"
 
 
+IMPORTS = 'import (\n\t"fmt"\n\n\t"x.io/util"\n)\n'
+WITHOUT = 'import (\n\t"fmt"\n)\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "stays"),
+    [
+        pytest.param("f()", False, id="gone"),
+        pytest.param("util.Y()", True, id="another use"),
+        pytest.param("f() // util.X", False, id="left in a comment"),
+        pytest.param('f("util.X")', False, id="left in a string"),
+        pytest.param("f(`\nutil.X`)", False, id="left in a raw string"),
+        pytest.param("util := f()\n\tutil.X()", False, id="shadowed"),
+        pytest.param("util := util.X()\n\tutil.X()", True, id="used where it is shadowed"),
+        pytest.param("if util := f(); util != nil {\n\t}\n\tutil.X()", True, id="shadowed elsewhere"),
+        pytest.param("a.util.X()", False, id="a field"),
+        pytest.param("util()", False, id="a function"),
+        pytest.param("myutil.X()", False, id="end of another name"),
+        pytest.param("\u00fcutil.X()", False, id="end of a name that is not ASCII"),
+        pytest.param("util . X()", True, id="blank before the dot"),
+        pytest.param("util /* . */ .X()", True, id="comment before the dot"),
+        pytest.param("util. // why\n\t\tX()", True, id="name on the next line"),
+        pytest.param("var x *util.X", True, id="a type"),
+        pytest.param("f(func(util util.X) {})", True, id="a type, shadowed by its parameter"),
+    ],
+)
+def test_an_import_stays_where_the_code_still_uses_it(text: str, stays: bool) -> None:
+    rest = "\nfunc g() {\n\tfmt.Println()\n\t%s\n}\n"
+    before, after = (f"package a\n\n{IMPORTS}{rest % body}" for body in ("util.X()", text))
+    made = layout.settle_imports(ParseCache(), before.encode(), after.encode(), []).decode()
+    assert made == (after if stays else after.replace(IMPORTS, WITHOUT))
+
+
+@pytest.mark.parametrize(
+    ("head", "want"),
+    [
+        pytest.param('import u "x.io/util"\n\n', "", id="alias"),
+        pytest.param('import . "x.io/util"\n\n', 'import . "x.io/util"\n\n', id="dot"),
+        pytest.param('import _ "x.io/util"\n\n', 'import _ "x.io/util"\n\n', id="blank"),
+        pytest.param('import "x.io/u/v2"\n\n', "", id="major version"),
+        pytest.param('/*\ntype u.\n*/\nimport "x.io/u"\n\n', "/*\ntype u.\n*/\n\n", id="like a declaration"),
+    ],
+)
+def test_an_import_goes_by_its_own_name(head: str, want: str) -> None:
+    before, after = (f"package a\n\n{head}var _ = {value}\n".encode() for value in ("u.X", "1"))
+    made = layout.settle_imports(ParseCache(), before, after, []).decode()
+    assert made == f"package a\n\n{want}var _ = 1\n"
+
+
 def proof_of(before: dict[str, str], after: dict[str, str]) -> list[str]:
     old, new = gotree.of(before), gotree.of(before | after)
     changes = [
@@ -235,6 +284,26 @@ def test_the_proof_does_not_ask_for_more_than_the_base_had() -> None:
     crooked = {"go.mod": "module m\n", "a.go": "package a\n\nfunc f() {\n\t\tx()\n\n\n\ty() \n}\n"}
     assert proof_of(crooked, {"a.go": crooked["a.go"].replace("x()", "z()").replace("y()", "y()")}) == [
         "gofmt would change it: indentation of 'z()'"
+    ]
+
+
+def test_a_declaration_that_stays_is_no_worse_but_it_may_lose_what_it_names() -> None:
+    crooked = "func f() {\n\t\tfmt.Println()\n}\n"
+    base = {"go.mod": "module m\n", "a.go": f'package a\n\nimport "fmt"\n\n{crooked}'}
+    assert proof_of(base, {"a.go": base["a.go"] + "\nfunc g() {\n\tf()\n}\n"}) == []
+    assert proof_of(base, {"a.go": f"package a\n\n{crooked}"}) == ["'fmt' is neither imported nor declared"]
+    assert proof_of(base, {"a.go": f"{base['a.go']}\n{crooked}"}) == [
+        "gofmt would change it: indentation of 'fmt.Println()'"
+    ]
+
+
+def test_a_name_that_loses_its_declaration_is_seen_where_it_stays() -> None:
+    use = "func f() {\n\tx.y()\n}\n"
+    base = {"go.mod": "module m\n", "a.go": f"package a\n\n{use}", "b.go": "package a\n\nvar x = 1\n"}
+    more = "\nfunc g() {\n\tx := 1\n\tx.y()\n}\n"
+    assert proof_of(base, {"a.go": base["a.go"] + more}) == []
+    assert proof_of(base, {"a.go": base["a.go"] + more, "b.go": "package a\n"}) == [
+        "'x' is neither imported nor declared"
     ]
 
 

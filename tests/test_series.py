@@ -30,7 +30,7 @@ from refactor_tool.model import (
     Verdict,
 )
 from refactor_tool.record import replace
-from refactor_tool.report.series import PatchFile, mailbox, message, series
+from refactor_tool.report.series import PatchFile, check_series, mailbox, message, series
 
 from .repo import MAIL, NAME, Repo
 
@@ -369,6 +369,8 @@ def test_malformed_identity_is_a_usage_error(role: str, identity: str) -> None:
     with pytest.raises(UsageError, match="Name <mail>") as caught:
         letters(plan({}, files(a=GO)), **{role: identity})
     assert caught.value.code is ExitCode.USAGE
+    with pytest.raises(UsageError, match="Name <mail>"):
+        check_series(plan({}, files(a=GO)), **{role: identity})
 
 
 @pytest.mark.parametrize(
@@ -405,13 +407,15 @@ CLOSING = ["Fixes #1", "closes: #12", "RESOLVED k3s-io/k3s#1", "fix GH-3", "Clos
 @pytest.mark.parametrize("words", CLOSING)
 def test_words_that_close_an_issue_are_refused(words: str) -> None:
     value = plan({}, files(a=GO), bodies=[f"This {words}."])
-    with pytest.raises(CodemodError, match="would close an issue"):
-        letters(value)
+    for made in (letters, check_series):
+        with pytest.raises(CodemodError, match="would close an issue"):
+            made(value)
     with pytest.raises(CodemodError, match="would close an issue"):
         letters(plan({}, files(a=GO)), subject=" ".join(f"It {words}".split()))
     for verdict in (Leave(words), Manual(words), Manual("x", words)):
-        with pytest.raises(CodemodError, match="a finding of x"):
-            letters(replace(plan({}, files(a=GO)), findings=(finding(verdict),)))
+        for made in (letters, check_series):
+            with pytest.raises(CodemodError, match="a finding of x"):
+                made(replace(plan({}, files(a=GO)), findings=(finding(verdict),)))
 
 
 def test_closing_words_in_the_diff_are_data() -> None:

@@ -13,7 +13,7 @@ from refactor_tool.commands.printed import Format, paint, write
 from refactor_tool.model import ExitCode, Plan, UsageError
 from refactor_tool.record import record
 from refactor_tool.report.document import exit_code
-from refactor_tool.report.series import mailbox, series
+from refactor_tool.report.series import PatchFile, check_series, mailbox, series
 from refactor_tool.report.text import render_plan
 from refactor_tool.world.console import Progress
 from refactor_tool.world.templates import load_templates
@@ -41,11 +41,12 @@ class Request:
 def run(request: Request) -> ExitCode:
     """Plan, write the folder where one was asked for, print the rest, and return the plan's code."""
     result = make(request.path, request.ref, request.only, request.skip, keep_going=request.keep_going)
-    patches = (
-        series(result, signoff=request.signoff, author=request.author, version=__version__, subject=TITLE)
-        if result.steps
-        else ()
-    )
+    said = {"signoff": request.signoff, "author": request.author}
+    patches: tuple[PatchFile, ...] = ()
+    if request.stdout or request.out is not None:
+        patches = series(result, **said, version=__version__, subject=TITLE)
+    else:
+        check_series(result, **said)
     if request.stdout:
         sys.stdout.buffer.write(mailbox(patches))
         sys.stdout.buffer.flush()
@@ -61,7 +62,7 @@ def run(request: Request) -> ExitCode:
         into = shell_line(f"--directory={below}") + " " if below != "." else ""
         patch_files = f"{shell_line(str(request.out.resolve()))}/000[1-9]-*.patch"
         following = f"git {where}am {into}{patch_files}" if patches and result.base.commit else ""
-    elif patches:
+    elif result.steps:
         read = [*([str(request.path)] if request.path is not None else [])]
         read += ["--ref", request.ref] if request.ref is not None else []
         following = shell_line("refactor-tool", "plan", *read, "--out", "series")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from refactor_tool import engine
-from refactor_tool.codemod import check_suite
+from refactor_tool.codemod import check_suite, check_templates
 from refactor_tool.codemods import SUITE
 from refactor_tool.commands import bench
 from refactor_tool.gosrc.parse import ParseCache
@@ -127,6 +127,7 @@ def _subject(request: Request, cache: ParseCache, step: Step) -> Subject:
         return Subject("series", tree, stages.of_series(tree, apply_series(tree, series.patches), series.plan))
     sources = load_templates()
     check_suite(SUITE, sources)
+    check_templates(SUITE, sources)
     plan = engine.plan(tree, SUITE, sources, progress=step, cache=cache)
     return Subject("series", tree, stages.of_plan(plan), plan.problems)
 

@@ -8,10 +8,12 @@ from itertools import groupby, pairwise
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.parse import ParseCache, Parsed
-from refactor_tool.gosrc.tree import Tree, is_package_used
+from refactor_tool.gosrc.tree import Tree
+from refactor_tool.gosrc.words import places_before_dot
 from refactor_tool.model import Edit, Span
 from refactor_tool.record import record
 
+_FIRST_DECL = re.compile(rb"^(?:func|type|var|const)\b", re.MULTILINE)
 _EMPTY_IMPORT = re.compile(rb"^import \(\s*\)\r?\n(?:\r?\n)?", re.MULTILINE)
 
 
@@ -269,28 +271,42 @@ def settle_imports(
     shares most of their path, as goimports does.
     """
     for path, alias in sorted(needs, key=lambda need: (need[0], need[1] or "")):
-        parsed = _parse(cache, after)
-        if not any(spec.path == path and spec.name == alias for spec in parsed.imports()):
-            after = _with_import(parsed, path, alias)
-    return after if before is None else _without_unused(cache, _parse(cache, before), after)
+        head = _head(cache, after)
+        if not any(spec.path == path and spec.name == alias for spec in head.imports()):
+            after = _with_import(head, after, path, alias)
+    return after if before is None else _without_unused(cache, cache.parse(before), after)
 
 
 def _without_unused(cache: ParseCache, old: Parsed, after: bytes) -> bytes:
-    """Take out the imports that `old` used and `after` does not, and the parentheses if nothing is left in them."""
-    parsed = _parse(cache, after)
-    gone = [
+    """Take out the imports that `old` used and `after` does not, and the parentheses if nothing is left in them.
+
+    Those whose name is nowhere before a dot are taken out first: what is parsed then is the result but for a name that
+    is left in a comment, a string or a variable.
+    """
+    specs = [spec for spec in _head(cache, after).imports() if spec.name not in (".", "_")]
+    unnamed = [
         spec
-        for spec in parsed.imports()
-        if spec.name not in (".", "_") and not is_package_used(parsed, spec.local) and is_package_used(old, spec.local)
+        for spec in specs
+        if not any(True for _ in places_before_dot(after, spec.local.encode())) and old.uses(spec.local)
     ]
-    for spec in reversed(gone):
-        lines = whole_lines(after, spec.span)
-        after = _without_empty_group(after[: lines.start] + after[lines.end :], lines.start)
-    return _EMPTY_IMPORT.sub(b"", after) if gone else after
+    after = _without_imports(after, unnamed)
+    parsed = cache.parse(after, old)
+    specs = [spec for spec in parsed.imports() if spec.name not in (".", "_")]
+    return _without_imports(after, [spec for spec in specs if not parsed.uses(spec.local) and old.uses(spec.local)])
 
 
-def _parse(cache: ParseCache, data: bytes) -> Parsed:
-    return cache.parse(data)
+def _without_imports(data: bytes, specs: Sequence[ast.ImportSpec]) -> bytes:
+    for spec in reversed(specs):
+        lines = whole_lines(data, spec.span)
+        data = _without_empty_group(data[: lines.start] + data[lines.end :], lines.start)
+    return _EMPTY_IMPORT.sub(b"", data) if specs else data
+
+
+def _head(cache: ParseCache, data: bytes) -> Parsed:
+    """Parse the file up to its first declaration, before which all imports stand, or all of it in case of doubt."""
+    end = _FIRST_DECL.search(data)
+    head = cache.parse_once(data[: end.start()] if end is not None else data)
+    return cache.parse(data) if head.root.has_error else head
 
 
 def _without_empty_group(data: bytes, at: int) -> bytes:
@@ -304,8 +320,7 @@ def _without_empty_group(data: bytes, at: int) -> bytes:
     return data
 
 
-def _with_import(parsed: Parsed, path: str, alias: str | None) -> bytes:
-    data = parsed.data
+def _with_import(parsed: Parsed, data: bytes, path: str, alias: str | None) -> bytes:
     newline = b"\r\n" if b"\r\n" in data[:4096] else b"\n"
     line = (f'{alias} "{path}"' if alias else f'"{path}"').encode()
     specs = [spec for spec in parsed.imports() if spec.path != "C"]

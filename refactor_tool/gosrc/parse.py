@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Set
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, TypeAlias
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.convert import Converter, doc_of
 from refactor_tool.gosrc.depth import MOST_NESTED, is_too_deep
+from refactor_tool.gosrc.reparse import reparse
 from refactor_tool.gosrc.scope import Scopes
+from refactor_tool.gosrc.words import places_before_dot, word_places
 from refactor_tool.model import LineIndex, Span, Unparsable
 from refactor_tool.record import record, replace
 
@@ -51,7 +53,7 @@ class Head:
         return self.node.start_byte
 
 
-#: Everything that the proof and the imports look at, found in one pass below Python.
+#: Everything that the proof looks at, found in one pass below Python.
 _MARKS = """[
   (statement_list) @list
   (struct_type) @struct
@@ -60,6 +62,8 @@ _MARKS = """[
   (selector_expression operand: (identifier) @qualifier)
   (qualified_type package: (package_identifier) @qualifier)
 ]"""
+#: Nodes by mark, in order: statement lists, struct types, raw strings and comments, the `x` of every `x.y`.
+Marks: TypeAlias = Mapping[str, Sequence["Node"]]
 
 
 class Parsed:
@@ -71,39 +75,48 @@ class Parsed:
         self.root = tree.root_node
         self.scopes = Scopes()
         self._query = marks
-        self._marks: dict[str, list[Node]] | None = None
-        self._qualifiers: dict[bytes, list[Node]] | None = None
-        self._faults: list[tuple[str, Span]] | None = None
+        self._uses: dict[str, bool] = {}
         self._imports: tuple[ast.ImportSpec, ...] | None = None
         self._heads: tuple[Head, ...] | None = None
         self._decls: dict[int, ast.Decl] = {}
         self._functions: dict[int, ast.FuncDecl] = {}
 
-    def marks(self, name: Literal["list", "struct", "text"]) -> list[Node]:
-        """Return all statement lists, struct types, or raw strings and comments, in order."""
-        return self._all_marks().get(name, [])
+    def marks(self, parts: Iterable[Node]) -> Marks:
+        """Return what is marked at and below some nodes."""
+        from tree_sitter import QueryCursor
 
-    def qualifiers(self) -> dict[bytes, list[Node]]:
-        """Return the `x` of every `x.y`, by name."""
-        if self._qualifiers is None:
-            found: dict[bytes, list[Node]] = {}
-            for node in self._all_marks().get("qualifier", ()):
-                found.setdefault(node.text or b"", []).append(node)
-            self._qualifiers = found
-        return self._qualifiers
+        found: dict[str, list[Node]] = {}
+        for part in parts:
+            for name, nodes in QueryCursor(self._query).captures(part).items():
+                found.setdefault(name, []).extend(nodes)
+        return found
 
-    def _all_marks(self) -> dict[str, list[Node]]:
-        if self._marks is None:
-            from tree_sitter import QueryCursor
+    def qualifiers(self, name: bytes) -> Iterator[Node]:
+        """Yield the `x` of every `x.y` with that name, in order."""
+        imports = self.imports()
+        for place in places_before_dot(self.data, name, imports[-1].span.end if imports else 0):
+            node = self.root.descendant_for_byte_range(place.start, place.end - 1)
+            if node is not None and (node.start_byte, node.end_byte) == place and _is_qualifier(node):
+                yield node
 
-            self._marks = QueryCursor(self._query).captures(self.root)
-        return self._marks
+    def uses(self, local: str) -> bool:
+        """Tell whether the file uses an imported package by its local name, in code and not shadowed."""
+        if local not in self._uses:
+            name = local.encode()
+            self._uses[local] = any(
+                node.type == "package_identifier" or not self._is_shadowed(node, name) for node in self.qualifiers(name)
+            )
+        return self._uses[local]
 
-    def layout_faults(self, find: Callable[[Parsed], list[tuple[str, Span]]]) -> list[tuple[str, Span]]:
-        """Return what `find` says of this blob's layout, worked out once."""
-        if self._faults is None:
-            self._faults = find(self)
-        return self._faults
+    def _is_shadowed(self, node: Node, name: bytes) -> bool:
+        """Tell whether a local declaration of `name` is visible at `node`; a name before one dot declares nothing."""
+        data, part = self.data, self.root.first_child_for_byte(node.start_byte)
+        start, end = (part.start_byte, part.end_byte) if part is not None else (0, len(data))
+        may_declare = any(
+            not data.startswith(b".", place.end) or data.startswith(b"...", place.end)
+            for place in word_places(data, name, start, end)
+        )
+        return may_declare and self.scopes.holds(node, name)
 
     def imports(self) -> tuple[ast.ImportSpec, ...]:
         if self._imports is None:
@@ -148,10 +161,11 @@ class ParseCache:
         self._tools: tuple[Parser, Query] | None = None
         self._parsed: dict[bytes, Parsed] = {}
 
-    def parse(self, data: bytes) -> Parsed:
+    def parse(self, data: bytes, old: Parsed | None = None) -> Parsed:
+        """Return the parsed blob; with `old`, an earlier version of the file, what both have is not parsed again."""
         known = self._parsed.get(data)
         if known is None:
-            known = self.parse_once(data)
+            known = self.parse_once(data, old)
             self._parsed[data] = known
         return known
 
@@ -159,8 +173,8 @@ class ParseCache:
         """Forget what was parsed but these, so that memory is bounded by one tree however many are looked at."""
         self._parsed = {data: parsed for data, parsed in self._parsed.items() if data in blobs}
 
-    def parse_once(self, data: bytes) -> Parsed:
-        """Parse bytes that nobody will ask for again."""
+    def parse_once(self, data: bytes, old: Parsed | None = None) -> Parsed:
+        """Parse bytes that nobody will ask for again; `old` is as for `parse`."""
         if self._tools is None:
             # imported here: a tree in which no file needs parsing must not pay for the grammar
             from tree_sitter import Language, Parser, Query
@@ -168,7 +182,16 @@ class ParseCache:
             language = Language(_grammar())
             self._tools = Parser(language), Query(language, _MARKS)
         parser, marks = self._tools
-        return Parsed(data, parser.parse(data), marks)
+        tree = reparse(parser, old.tree, old.data, data) if old is not None else parser.parse(data)
+        return Parsed(data, tree, marks)
+
+
+def _is_qualifier(node: Node) -> bool:
+    parent = node.parent
+    if parent is None or parent.type not in ("selector_expression", "qualified_type"):
+        return False
+    field = "operand" if parent.type == "selector_expression" else "package"
+    return node.type in ("identifier", "package_identifier") and parent.child_by_field_name(field) == node
 
 
 def _grammar() -> object:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.convert import Converter
 from refactor_tool.gosrc.layout import _field_rows, _import_groups, _is_aligned, _sections
-from refactor_tool.gosrc.parse import Parsed, faults
-from refactor_tool.gosrc.tree import Tree, is_package_used
+from refactor_tool.gosrc.parse import Marks, Parsed, faults
+from refactor_tool.gosrc.tree import Tree
 from refactor_tool.model import FileChange, Span
 from refactor_tool.record import record
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 _TRAILING = re.compile(rb"[ \t]+(?=\r?$)", re.MULTILINE)
 _BLANK_LINES = re.compile(rb"(?<=\n)(?:\r?\n){2,}")
@@ -27,38 +31,64 @@ class Flaw:
     message: str
 
 
+@record
+class _Changed:
+    """One changed file: both versions, and what is marked in the declarations that only the new one has."""
+
+    path: str
+    old: Parsed | None
+    new: Parsed
+    fresh: Marks
+
+
 def prove(before: Tree, after: Tree, changes: Iterable[FileChange]) -> tuple[Flaw, ...]:
     """Return what the changes made worse; () is the proof of design.md's invariant 5 but for idempotence."""
     out: list[Flaw] = []
     changed = [change for change in changes if change.path.endswith(".go")]
+    parsed = {change.path: before.cache.parse(change.before.data) for change in changed if change.before is not None}
+    declared = {name.encode() for old in parsed.values() for head in old.heads() for name in head.names}
     for change in changed:
         if change.after is None:
             continue
-        old = before.cache.parse(change.before.data) if change.before is not None else None
+        old = parsed.get(change.path)
         new = after.cache.parse(change.after.data)
         broken = faults(new)
         if broken:
             out.extend(Flaw(change.path, fault.span, f"does not parse: {fault.message}") for fault in broken)
             continue
-        out.extend(_layout(change.path, old, new))
-        out.extend(_imports(change.path, old, new, before, after))
+        fresh = new.marks(_beyond(new, old) if old is not None else new.root.children)
+        file = _Changed(change.path, old, new, fresh)
+        out.extend(_layout(file))
+        out.extend(_imports(file, before, after))
+        out.extend(
+            Flaw(change.path, span, f"{name!r} is neither imported nor declared")
+            for name, span in _free_qualifiers(file, before, after, declared)
+        )
     if not out:
         out.extend(_cycles(before, after, changed))
     return tuple(out)
 
 
-def _imports(path: str, old: Parsed | None, new: Parsed, before: Tree, after: Tree) -> list[Flaw]:
+def _beyond(parsed: Parsed, other: Parsed) -> Iterator[Node]:
+    """Yield the declarations and comments of a file that another does not have, byte for byte, or not as often."""
+    shared = Counter(other.data[part.start_byte : part.end_byte] for part in other.root.named_children)
+    for part in parsed.root.named_children:
+        text = parsed.data[part.start_byte : part.end_byte]
+        if shared[text] > 0:
+            shared[text] -= 1
+        else:
+            yield part
+
+
+def _imports(file: _Changed, before: Tree, after: Tree) -> list[Flaw]:
+    path, old, new = file.path, file.old, file.new
     out = []
     for spec in after.file(path).imports:
-        used = spec.name in (".", "_") or spec.path == "C" or is_package_used(new, after._import_name(spec))
+        used = spec.name in (".", "_") or spec.path == "C" or new.uses(after._import_name(spec))
         if not used and (old is None or spec.path not in {known.path for known in before.file(path).imports}):
             out.append(Flaw(path, spec.span, f"import {spec.path!r} is not used"))
-        elif not used and old is not None and is_package_used(old, before._import_name(spec)):
+        elif not used and old is not None and old.uses(before._import_name(spec)):
             out.append(Flaw(path, spec.span, f"import {spec.path!r} is no longer used"))
-    out.extend(
-        Flaw(path, span, f"{name!r} is neither imported nor declared")
-        for name, span in _free_qualifiers(before, after, path, old, new)
-    )
     seen: set[str] = set()
     for spec in after.file(path).imports:
         local = after._import_name(spec)
@@ -69,20 +99,33 @@ def _imports(path: str, old: Parsed | None, new: Parsed, before: Tree, after: Tr
 
 
 def _free_qualifiers(
-    before: Tree, after: Tree, path: str, old: Parsed | None, new: Parsed
+    file: _Changed, before: Tree, after: Tree, declared: Container[bytes]
 ) -> Iterator[tuple[str, Span]]:
-    """Yield the `x` of every `x.y` that nothing explains, for names that `new` has more of than `old`."""
+    """Yield the `x` of every `x.y` that nothing explains, for names that the new file has more of than the old one.
+
+    A name outside what is new may have lost its meaning only with its import, or where it is one of those that the
+    changed files `declared` before.
+    """
+    path, old, new = file.path, file.old, file.new
     imported = {after._import_name(spec).encode() for spec in after.file(path).imports}
-    lost = {spec.local.encode() for spec in old.imports()} - imported if old is not None else set()
-    for name, nodes in new.qualifiers().items():
-        known = old.qualifiers().get(name, []) if old is not None and name not in lost else []
-        if name in imported or (known and len(nodes) <= len(known)):
+    specs = old.imports() if old is not None else ()
+    imported_before = {name.encode() for spec in specs for name in (spec.local, before._import_name(spec))}
+    lost = imported_before - imported
+    places: dict[bytes, list[Node]] = {name: [] for name in lost}
+    for node in file.fresh.get("qualifier", ()):
+        places.setdefault(new.data[node.start_byte : node.end_byte], []).append(node)
+    for name in sorted(places.keys() - imported):
+        may_be_lost = name in lost or name in declared or b"." in imported_before
+        if not may_be_lost and all(new.scopes.holds(node, name) for node in places[name]):
             continue
-        if _is_unknown(after, path, name):
-            free = [node for node in nodes if not new.scopes.holds(node, name)]
-            was_free = old is not None and known and _is_unknown(before, path, name)
-            if len(free) > (sum(not old.scopes.holds(node, name) for node in known) if old and was_free else 0):
-                yield from ((name.decode(), Span(node.start_byte, node.end_byte)) for node in free)
+        nodes = list(new.qualifiers(name))
+        known = list(old.qualifiers(name)) if old is not None and name not in lost else []
+        if (known and len(nodes) <= len(known)) or not _is_unknown(after, path, name):
+            continue
+        free = [node for node in nodes if not new.scopes.holds(node, name)]
+        was_free = old is not None and known and _is_unknown(before, path, name)
+        if len(free) > (sum(not old.scopes.holds(node, name) for node in known) if old and was_free else 0):
+            yield from ((name.decode(), Span(node.start_byte, node.end_byte)) for node in free)
 
 
 def _is_unknown(tree: Tree, path: str, name: bytes) -> bool:
@@ -101,32 +144,43 @@ def _cycles(before: Tree, after: Tree, changes: Iterable[FileChange]) -> list[Fl
     return out
 
 
-def _layout(path: str, old: Parsed | None, new: Parsed) -> list[Flaw]:
-    known = Counter(message for message, _ in layout_faults(old)) if old is not None else Counter()
+def _layout(file: _Changed) -> list[Flaw]:
+    old, new = file.old, file.new
+    found = layout_faults(new, file.fresh)
+    gone = layout_faults(old, old.marks(_beyond(old, new))) if found and old is not None else []
+    known = Counter(message for message, _ in gone)
     out = []
-    for message, span in layout_faults(new):
+    for message, span in found:
         if known[message] > 0:
             known[message] -= 1
         else:
-            out.append(Flaw(path, span, f"gofmt would change it: {message}"))
+            out.append(Flaw(file.path, span, f"gofmt would change it: {message}"))
     return out
 
 
-def layout_faults(parsed: Parsed) -> list[tuple[str, Span]]:
+def layout_faults(parsed: Parsed, marks: Marks | None = None) -> list[tuple[str, Span]]:
     """Return places that gofmt would lay out otherwise: blank lines, white space, alignment, import order.
 
-    A message names the line's text, not its number, so that the faults of two versions of a file can be compared.
+    `marks` are those of the parts to look at for indentation and alignment, by default all of the file. A message names
+    the line's text, not its number, so that the faults of two versions of a file can be compared.
     """
-    return parsed.layout_faults(
-        lambda one: [*_line_faults(one), *_indent_faults(one), *_align_faults(one), *_import_faults(one)]
-    )
+    marks = marks if marks is not None else parsed.marks(parsed.root.children)
+    return [
+        *_line_faults(parsed),
+        *_indent_faults(parsed, marks),
+        *_align_faults(parsed, marks),
+        *_import_faults(parsed),
+    ]
 
 
 def _line_faults(parsed: Parsed) -> Iterator[tuple[str, Span]]:
     data = parsed.data
-    for pattern in (_TRAILING, _BLANK_LINES):
+    lines = (data + b"\n").replace(b"\r\n", b"\n")
+    may_trail, may_be_blank = b" \n" in lines or b"\t\n" in lines, b"\n\n\n" in lines
+    texts = parsed.marks(parsed.root.children).get("text", ()) if may_trail or may_be_blank else ()
+    for pattern in (*[_TRAILING] * may_trail, *[_BLANK_LINES] * may_be_blank):
         for found in pattern.finditer(data):
-            if any(node.start_byte < found.end() and found.start() < node.end_byte for node in parsed.marks("text")):
+            if any(node.start_byte < found.end() and found.start() < node.end_byte for node in texts):
                 continue
             if pattern is _BLANK_LINES:
                 yield "two blank lines", Span(*found.span())
@@ -137,10 +191,10 @@ def _line_faults(parsed: Parsed) -> Iterator[tuple[str, Span]]:
         yield "no newline at the end", Span(len(data), len(data))
 
 
-def _indent_faults(parsed: Parsed) -> Iterator[tuple[str, Span]]:
+def _indent_faults(parsed: Parsed, marks: Marks) -> Iterator[tuple[str, Span]]:
     """Compare the tabs before each statement with those of the line its block ends or its case starts on."""
     data = parsed.data
-    for node in parsed.marks("list"):
+    for node in marks.get("list", ()):
         owner = node.parent
         if owner is None:
             continue
@@ -165,9 +219,9 @@ def _tabs(data: bytes, offset: int) -> int:
     return end - start
 
 
-def _align_faults(parsed: Parsed) -> Iterator[tuple[str, Span]]:
+def _align_faults(parsed: Parsed, marks: Marks) -> Iterator[tuple[str, Span]]:
     convert = Converter(parsed.data)
-    for node in parsed.marks("struct"):
+    for node in marks.get("struct", ()):
         struct = convert.expr(node) if node.start_point.row != node.end_point.row else None
         if isinstance(struct, ast.StructType):
             for section in _sections(parsed.data, _field_rows(parsed.data, struct)):

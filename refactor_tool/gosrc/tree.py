@@ -922,15 +922,6 @@ def header_name(data: bytes) -> str:
     return found.group(1).decode() if found is not None else ""
 
 
-def is_package_used(parsed: Parsed, local: str) -> bool:
-    """Tell whether a file uses an imported package by its local name, in code and not shadowed."""
-    name = local.encode()
-    return any(
-        node.type == "package_identifier" or not parsed.scopes.holds(node, name)
-        for node in parsed.qualifiers().get(name, ())
-    )
-
-
 def _header_imports(data: bytes) -> Iterator[str]:
     """Yield import paths by the text of the import declarations."""
     text = b"\n" + data

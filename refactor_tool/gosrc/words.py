@@ -11,6 +11,7 @@ from refactor_tool.model import Span
 _WHOLE_WORDS = re.compile(rb"\\b(?:(\w+)|\(\?:(\w+(?:\|\w+)*)\))\\b")
 _METHOD = re.compile(rb"\) ([\w\x80-\xff]+)\(")
 _WORD = re.compile(rb"\w+")
+_BEFORE_DOT = re.compile(rb"\s*(?:\.|/[/*])")
 #: What may follow it: the end of the line, a blank, a comment, a comma, a value, or a type that no blank parts from it.
 _AFTER_NAME = frozenset((b"", b" ", b"\t", b"\r", b"/", b",", b"=", b"[", b"*", b"<"))
 _WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
@@ -38,6 +39,11 @@ def word_places(data: bytes, word: bytes, start: int = 0, end: int | None = None
         if not (at and data[at - 1] in _WORD_BYTES) and not (after < len(data) and data[after] in _WORD_BYTES):
             yield Span(at, after)
         at = data.find(word, after, end)
+
+
+def places_before_dot(data: bytes, word: bytes, start: int = 0) -> Iterator[Span]:
+    """Yield where a word may be the `x` of an `x.y`, in order: before a dot, blanks or comments between them or not."""
+    return (place for place in word_places(data, word, start) if _BEFORE_DOT.match(data, place.end))
 
 
 def words_with(needles: Sequence[bytes], pattern: re.Pattern[bytes], data: bytes) -> list[Span]:

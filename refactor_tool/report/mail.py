@@ -5,17 +5,16 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from refactor_tool.model import UsageError
+from refactor_tool.record import record
 
 #: Characters that have no place in a header, a message or a line for people: controls, what turns the direction
 #: of writing, lone surrogates.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Identity:
     """A person or program as git knows them."""
 
@@ -38,7 +37,7 @@ class Identity:
         return f"{self.name} <{self.mail}>"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Envelope:
     """What all mails of one series share; `sent_at` is in unix seconds, `version` ends each mail."""
 
@@ -103,6 +102,8 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 def _date(seconds: int) -> str:
     """Return unix seconds as a mail date in UTC; for a time that no commit has, the epoch."""
+    from datetime import UTC, datetime  # here, since a series is not made in most runs
+
     at = datetime.fromtimestamp(seconds if 0 <= seconds < 2**32 else 0, UTC)
     return f"{_DAYS[at.weekday()]}, {at.day} {_MONTHS[at.month - 1]} {at.year} {at:%H:%M:%S} +0000"
 

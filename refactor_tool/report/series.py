@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
-from refactor_tool.edits import quote_path, stat, unified
+from refactor_tool.edits import Hunk, hunks, quote_path, unified
 from refactor_tool.model import (
     CodemodError,
     File,
@@ -25,6 +24,7 @@ from refactor_tool.model import (
     Rewrite,
     Step,
 )
+from refactor_tool.record import record
 from refactor_tool.report.document import other_problems, tally, why_pending
 from refactor_tool.report.mail import CONTROL, Envelope, Identity, filled
 
@@ -32,7 +32,7 @@ DEFAULT_AUTHOR = "refactor-tool <refactor-tool@localhost>"
 _COVER = "0000-cover-letter.patch"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PatchFile:
     """One mail and the file name format-patch gives it."""
 
@@ -51,10 +51,25 @@ def series(
     Raises `UsageError` for a malformed identity, and `CodemodError` for text that `git am` would not give
     back or that would close an issue.
     """
+    if not plan.steps:
+        return ()
+    sender, messages = _said(plan, signoff, author)
+    parts = [_Part(step, text, _diffs(step.changes)) for step, text in zip(plan.steps, messages, strict=True)]
+    envelope = Envelope(sender, plan.base.committed_at, len(parts), version)
+    patches = (_patch(envelope, number, part) for number, part in enumerate(parts, 1))
+    return (PatchFile(_COVER, _cover(envelope, plan, parts, subject)), *patches)
+
+
+def check_series(plan: Plan, *, signoff: str | None = None, author: str | None = None) -> None:
+    """Raise what `series` raises of identities and texts; the patches, which take most of its time, are not made."""
+    if plan.steps:
+        _said(plan, signoff, author)
+
+
+def _said(plan: Plan, signoff: str | None, author: str | None) -> tuple[Identity, list[str]]:
+    """Return the sender and the message of each step, all text of the series checked."""
     sender = Identity.parse(DEFAULT_AUTHOR if author is None else author, "author")
     messages = [message(step, signoff) for step in plan.steps]
-    if not messages:
-        return ()
     for finding in plan.findings:
         match finding.verdict:
             case Manual(reason, instruction):
@@ -65,10 +80,7 @@ def series(
                 pass
             case _:
                 assert_never(finding.verdict)
-    parts = [_Part(step, text, _diffs(step.changes)) for step, text in zip(plan.steps, messages, strict=True)]
-    envelope = Envelope(sender, plan.base.committed_at, len(parts), version)
-    patches = (_patch(envelope, number, part) for number, part in enumerate(parts, 1))
-    return (PatchFile(_COVER, _cover(envelope, plan, parts, subject)), *patches)
+    return sender, messages
 
 
 def mailbox(patches: Iterable[PatchFile]) -> bytes:
@@ -139,13 +151,21 @@ def _tidy(body: str) -> str:
 # --- the patches ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Diff:
-    """One file's change and its size in lines."""
+    """One file's change, its hunks and its size in lines."""
 
     change: FileChange
+    hunks: tuple[Hunk, ...]
     added: int
     removed: int
+
+    @classmethod
+    def of(cls, change: FileChange) -> _Diff:
+        before, after = (file.data if file else b"" for file in (change.before, change.after))
+        found = hunks(before, after)
+        sizes = [hunk.size for hunk in found]
+        return cls(change, found, sum(added for added, _ in sizes), sum(removed for _, removed in sizes))
 
     @property
     def name(self) -> str:
@@ -155,7 +175,7 @@ class _Diff:
         return f"{self.name} +{self.added} -{self.removed}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Part:
     """One step with its commit message and what really changes."""
 
@@ -165,12 +185,13 @@ class _Part:
 
 
 def _diffs(changes: Iterable[FileChange]) -> tuple[_Diff, ...]:
-    """Measure what really changes, in git's order, which is that of the bytes of the path."""
-    real = (change for change in changes if change.before != change.after)
-    return tuple(
-        _Diff(change, *stat(change.before.data if change.before else None, change.after.data if change.after else None))
-        for change in sorted(real, key=lambda change: change.path.encode("utf-8", "surrogateescape"))
-    )
+    """Return the diffs of what really changes, in git's order."""
+    return _in_order(_Diff.of(change) for change in changes if change.before != change.after)
+
+
+def _in_order(diffs: Iterable[_Diff]) -> tuple[_Diff, ...]:
+    """Sort as git does, by the bytes of the path."""
+    return tuple(sorted(diffs, key=lambda diff: diff.change.path.encode("utf-8", "surrogateescape")))
 
 
 def _patch(envelope: Envelope, number: int, part: _Part) -> PatchFile:
@@ -184,7 +205,7 @@ def _patch(envelope: Envelope, number: int, part: _Part) -> PatchFile:
 def _unified(diff: _Diff) -> bytes:
     change = diff.change
     before, after = (change.path if file else None for file in (change.before, change.after))
-    return unified(before, after, change.before, change.after)
+    return unified(before, after, change.before, change.after, known=diff.hunks)
 
 
 def _file_name(number: int, title: str) -> str:
@@ -277,7 +298,7 @@ def _cover(envelope: Envelope, plan: Plan, parts: Sequence[_Part], subject: str 
         _section("What was done already", [*_done_steps(plan), *_left(plan, places, done=True)]),
     )
     shortlog = [filled("  ", step.title.split(" "), _WIDTH, "    ") for step in plan.steps]
-    overall = _diffs(_overall(plan.steps))
+    overall = _overall(parts)
     text = "\n".join("".join(f"{line}\n" for line in section) for section in sections if section)
     text += "".join((f"\n{envelope.sender.name} ({len(plan.steps)}):\n", *(f"{line}\n" for line in shortlog), "\n"))
     text += "".join((*_diffstat(overall), "\n"))
@@ -286,13 +307,18 @@ def _cover(envelope: Envelope, plan: Plan, parts: Sequence[_Part], subject: str 
     return envelope.mail(0, title, text)
 
 
-def _overall(steps: Iterable[Step]) -> Iterable[FileChange]:
-    """Return each file's change from before the first step to after the last."""
-    whole: dict[str, FileChange] = {}
-    for change in (change for step in steps for change in step.changes):
-        first = whole.get(change.path, change)
-        whole[change.path] = FileChange(change.path, first.before, change.after)
-    return whole.values()
+def _overall(parts: Iterable[_Part]) -> tuple[_Diff, ...]:
+    """Return each file's diff from before the first step to after the last."""
+    by_path: dict[str, list[_Diff]] = {}
+    for diff in (diff for part in parts for diff in part.diffs):
+        by_path.setdefault(diff.change.path, []).append(diff)
+    once = (found[0] for found in by_path.values() if len(found) == 1)
+    again = (
+        FileChange(path, found[0].change.before, found[-1].change.after)
+        for path, found in by_path.items()
+        if len(found) > 1
+    )
+    return _in_order((*once, *_diffs(again)))
 
 
 def _place(path: str, lines: Iterable[int | None]) -> str:
