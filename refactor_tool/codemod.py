@@ -19,7 +19,7 @@ The only importer of jinja2, and only when a template is rendered that does more
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from refactor_tool.gosrc.tree import Tree
@@ -78,9 +78,10 @@ class Codemod:
 
 
 def check_suite(suite: Sequence[Codemod], sources: Mapping[str, str]) -> None:
-    """Raise `CodemodError` for an author's mistake in ids, order, messages or the templates (`sources`) that there are.
+    """Raise `CodemodError` for an author's mistake in ids, order, messages or templates (`sources`, by name).
 
-    What templates do with their parameters is looked at by `check_templates`, and by `Renderer` in those it renders.
+    Templates are looked at without Jinja, whose parse of all of them takes longer than to render them: for the names
+    that they use, not for their syntax. `check_templates` does that, and `Renderer` in those it renders.
     """
     seen: set[str] = set()
     for codemod in suite:
@@ -96,19 +97,40 @@ def check_suite(suite: Sequence[Codemod], sources: Mapping[str, str]) -> None:
         names = [anchor.name for anchor in codemod.anchors]
         if len(set(names)) != len(names):
             raise CodemodError(f"{codemod.id} names an anchor twice")
-        absent = [template.name for template in codemod.templates if template.name not in sources]
-        if absent:
-            raise CodemodError(f"{codemod.id}: there is no template {absent[0]!r}")
+        for template in codemod.templates:
+            if template.name not in sources:
+                raise CodemodError(f"{codemod.id}: there is no template {template.name!r}")
+            _check_names(codemod, template, names_used(sources[template.name]))
 
 
 def check_templates(suite: Iterable[Codemod], sources: Mapping[str, str]) -> None:
     """Raise `CodemodError` for a template that is not Jinja, or not of exactly the parameters that it declares.
 
-    Takes longer than to render them all, and says nothing new where the templates are the same: it is for tests.
+    It says nothing new where the templates are the same, and takes its time: it is for tests and proofs.
     """
+    from jinja2 import TemplateSyntaxError, meta
+
     for codemod in suite:
         for template in codemod.templates:
-            _check_template(codemod, template, sources)
+            try:
+                parsed = _environment(sources).parse(sources[template.name])
+            except TemplateSyntaxError as error:
+                raise CodemodError(f"template {template.name}:{error.lineno}: {error.message}") from None
+            _check_names(codemod, template, meta.find_undeclared_variables(parsed))
+
+
+def names_used(text: str) -> set[str]:
+    """Return the names that a template takes from outside, as far as its tags tell without their order."""
+    used: set[str] = set()
+    own: set[str] = set()
+    for tag in _TAG.findall(text):
+        words = _NAME_IN_TAG.findall(tag)
+        bound = words[1 : words.index("in")] if words[:1] == ["for"] else []
+        if words[:1] == ["set"]:
+            bound = _NAME_IN_TAG.findall(tag.partition("=")[0])[1:]
+        own.update(bound)
+        used.update(words)
+    return used - own - _KEYWORDS - {""}
 
 
 def _check_message(codemod: Codemod) -> None:
@@ -120,19 +142,17 @@ def _check_message(codemod: Codemod) -> None:
         raise CodemodError(f"{codemod.id}: the body must be wrapped at 75 columns")
 
 
-def _check_template(codemod: Codemod, template: Template, sources: Mapping[str, str]) -> None:
-    from jinja2 import TemplateSyntaxError, meta
-
-    try:
-        used = meta.find_undeclared_variables(_environment(sources).parse(sources[template.name]))
-    except TemplateSyntaxError as error:
-        raise CodemodError(f"template {template.name}:{error.lineno}: {error.message}") from None
+def _check_names(codemod: Codemod, template: Template, used: Set[str]) -> None:
     if used != set(template.params):
         extra, lacking = sorted(used - set(template.params)), sorted(set(template.params) - used)
         what = f"uses {extra[0]!r} without declaring it" if extra else f"declares {lacking[0]!r} without using it"
         raise CodemodError(f"{codemod.id}: template {template.name} {what}")
 
 
+_TAG = re.compile(r"\{[{%](.*?)[%}]\}", re.DOTALL)
+#: A name in a tag; what stands in quotes or after a dot or a bar is none, and matches as "".
+_NAME_IN_TAG = re.compile(r"""'[^']*'|"[^"]*"|[.|]\s*\w+|\b([A-Za-z_]\w*)""")
+_KEYWORDS = frozenset("if elif else endif for in endfor set endset not and or is defined loop true false none".split())
 #: What most templates are made of: text and names of parameters.
 _NAME = re.compile(r"(?<!\{)\{\{ (\w+) \}\}")
 _MORE = re.compile(r"\{[{%#]|\r")

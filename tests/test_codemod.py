@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from jinja2 import DictLoader, Environment, StrictUndefined
+from jinja2 import DictLoader, Environment, StrictUndefined, meta
 
-from refactor_tool.codemod import Anchor, Codemod, Renderer, Template, check_suite, check_templates
+from refactor_tool.codemod import Anchor, Codemod, Renderer, Template, check_suite, check_templates, names_used
 from refactor_tool.codemods import SUITE
 from refactor_tool.model import CodemodError, Fragment
 from refactor_tool.record import replace
@@ -59,6 +59,28 @@ def test_mistake_in_the_suite(suite: list[Codemod], message: str) -> None:
 def test_mistake_in_a_template(text: str, message: str) -> None:
     with pytest.raises(CodemodError, match=message):
         check_templates([ONE], {"a": text})
+    if "template a:" not in message:  # names are looked at before any source is read
+        with pytest.raises(CodemodError, match=message):
+            check_suite([ONE], {"a": text})
+
+
+def test_names_that_templates_use_are_those_that_jinja_finds() -> None:
+    environment = Environment()
+    for name, text in load_templates().items():
+        assert names_used(text) == meta.find_undeclared_variables(environment.parse(text)), name
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        pytest.param('{% if x == "in" and not y %}z{% endif %}', {"x", "y"}, id="strings and words"),
+        pytest.param("{% for a in x.split() %}{{ a }}{{ y }}{% endfor %}", {"x", "y"}, id="loop"),
+        pytest.param("{% set a, b = x|upper %}{{ a }}{{ b }}", {"x"}, id="set"),
+        pytest.param("{ x } {x}", set(), id="braces of Go"),
+    ],
+)
+def test_names_used(text: str, names: set[str]) -> None:
+    assert names_used(text) == names == meta.find_undeclared_variables(Environment().parse(text))
 
 
 @pytest.mark.parametrize(

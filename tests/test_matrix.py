@@ -479,7 +479,7 @@ def test_blobs_are_read_once_and_parsed_once(k3s: Repo, monkeypatch: pytest.Monk
     read: list[str] = []
     real_parse, real_read = parse.ParseCache.parse_once, Objects.blobs
     monkeypatch.setattr(
-        parse.ParseCache, "parse_once", lambda self, data: parsed.append(data) or real_parse(self, data)
+        parse.ParseCache, "parse_once", lambda self, data, old: parsed.append(data) or real_parse(self, data, old)
     )
     monkeypatch.setattr(Objects, "blobs", lambda self, oids: real_read(self, [read.append(oid) or oid for oid in oids]))
     examine(batch(k3s, "release/todo"))
