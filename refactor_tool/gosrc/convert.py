@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 #: Makes a span or another record without looking at what it is made of.
 _unchecked: Any = tuple.__new__
+#: Names with dots between them and nothing else, in ASCII, so that bytes are characters.
+_DOTTED = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_][A-Za-z_0-9]*)+")
 _LITERALS = frozenset(
     {
         "int_literal",
@@ -265,10 +268,24 @@ class Converter:
         return ast.OtherExpr(span, kind, tuple(self.expr(c) for c in node.named_children if c.type != "comment"))
 
     def _selector(self, node: Node, span: Span) -> ast.Expr:
+        if _DOTTED.fullmatch(self.data, *span) is not None:
+            return self._dotted(span)
         qualified = node.type == "qualified_type"
         x, name = ("package", "name") if qualified else ("operand", "field")
         field = _field(node, name)
         return ast.Selector(span, self.expr(_field(node, x)), self.text(field), _span(field))
+
+    def _dotted(self, span: Span) -> ast.Expr:
+        """Return `a.b.c` by its text: two thirds of all nodes are in such names."""
+        start, whole = span
+        first, *names = self.data[start:whole].decode().split(".")
+        end = start + len(first)
+        found: ast.Expr = _unchecked(ast.Ident, (_unchecked(Span, (start, end)), first))
+        for name in names:
+            at, end = end + 1, end + 1 + len(name)
+            spans = _unchecked(Span, (start, end)), _unchecked(Span, (at, end))
+            found = _unchecked(ast.Selector, (spans[0], found, name, spans[1]))
+        return found
 
     def _call(self, node: Node, span: Span) -> ast.Expr:
         arguments = _field(node, "arguments")
