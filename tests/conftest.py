@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from refactor_tool.model import EnvironmentFailure
+from refactor_tool.record import replace
 from refactor_tool.world import gotool
 from tests.cluster import local_cluster
 
@@ -36,6 +37,18 @@ def go(go_cache: Path) -> gotool.Go:
         return gotool.find_go()
     except EnvironmentFailure as error:
         pytest.skip(f"{error.message}: {error.hint}")
+
+
+@pytest.fixture(scope="session")
+def unformatted(go: gotool.Go) -> Callable[[Path], list[str]]:
+    """Return what names the Go files below a folder that gofmt would change."""
+
+    def call(folder: Path) -> list[str]:
+        answer = gotool.run(replace(go, program=go.goroot / "bin/gofmt"), ("-l", "."), folder, {}, 60)
+        assert answer.code == 0, answer.err
+        return answer.out.decode().splitlines()
+
+    return call
 
 
 @pytest.fixture(scope="session")

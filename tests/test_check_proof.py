@@ -17,11 +17,8 @@ BROKEN = "package agent\n\nfunc extra() int {\n\treturn undefinedName\n}\n"
 
 
 @pytest.fixture
-def repo(tmp_path: Path) -> Repo:
-    try:
-        gotool.find_go()
-    except EnvironmentFailure as lacking:
-        pytest.skip(lacking.message)
+def repo(go: gotool.Go, go_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(go_cache))
     repo = Repo(tmp_path / "k3s")
     repo.commit(trees.after())
     return repo
