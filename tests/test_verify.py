@@ -333,12 +333,9 @@ def test_error_names_codemod_site_and_template(
     assert old in sources[template]
     plan = engine.plan(read_tree(FIXTURE), SUITE, {**sources, template: sources[template].replace(old, new)})
     cut = stages.of_plan(plan)
-    answer = gotool.ask(gotool.checker(go), types.request(K3S, cut, str(go.goroot)), 100)
-    failed = {
-        stage.id: checked.faults
-        for stage, checked in zip(cut, types.read(answer, K3S, cut), strict=True)
-        if checked.faults
-    }
+    with gotool.asking(gotool.checker(go), types.request(K3S, cut, str(go.goroot))) as answer:
+        found = types.read(answer(100), K3S, cut)
+    failed = {stage.id: checked.faults for stage, checked in zip(cut, found, strict=True) if checked.faults}
     assert list(failed) == [step]
     origins = [fault.origin for fault in failed[step] if fault.path == path]
     assert origins

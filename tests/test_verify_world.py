@@ -61,9 +61,12 @@ def test_what_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> Non
     start = time.monotonic()
     assert gotool.run(slow, ("build",), tmp_path, {"PATH": os.environ["PATH"]}, 1.0).code is None
     assert time.monotonic() - start < 60
-    child = (tmp_path / "child").read_text().strip()
-    state = subprocess.run(["ps", "-o", "stat=", "-p", child], capture_output=True, text=True, check=False).stdout
-    assert state.strip()[:1] in ("", "Z")
+    assert _has_ended((tmp_path / "child").read_text())
+
+
+def _has_ended(pid: str) -> bool:
+    told = subprocess.run(["ps", "-o", "stat=", "-p", pid.strip()], capture_output=True, text=True, check=False)
+    return told.stdout.strip()[:1] in ("", "Z")
 
 
 @pytest.mark.parametrize(
@@ -76,8 +79,21 @@ def test_what_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> Non
 )
 def test_checker_without_an_answer_is_a_failure(tmp_path: Path, text: str, says: str) -> None:
     program = script(tmp_path / "types", f"PATH={os.environ['PATH']}\n{text}").program
-    with pytest.raises(EnvironmentFailure, match=says):
-        gotool.ask(program, b"{}", 1.0)
+    with gotool.asking(program, b"{}") as answer, pytest.raises(EnvironmentFailure, match=says):
+        answer(1.0)
+
+
+def test_checker_that_nobody_waits_for_is_ended(tmp_path: Path) -> None:
+    program = script(
+        tmp_path / "types",
+        f"PATH={os.environ['PATH']}\necho $$ > {tmp_path}/pid\n: > {tmp_path}/pid.whole\nexec sleep 300",
+    ).program
+    start = time.monotonic()
+    with gotool.asking(program, b"{}"):
+        while not (tmp_path / "pid.whole").exists() and time.monotonic() < start + 60:
+            time.sleep(0.01)
+    assert time.monotonic() - start < 60
+    assert _has_ended((tmp_path / "pid").read_text())
 
 
 def test_network_is_used_only_where_it_was_asked_for(go: gotool.Go, tmp_path: Path) -> None:

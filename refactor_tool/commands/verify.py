@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +21,7 @@ from refactor_tool.model import (
     NothingScanned,
     Problem,
     Snapshot,
+    ToolError,
     Unparsable,
     UsageError,
     gravest,
@@ -146,41 +148,77 @@ def _climb(
     request: Request, subject: Subject, wanted: Level, cache: ParseCache, step: Step
 ) -> tuple[tuple[Ran, ...], str]:
     """Run the levels from the cheapest to the wanted one; after one that fails the next would only say so again."""
-    ran: list[Ran] = []
-    go: gotool.Go | None = None
-    for level in LEVELS:
-        if level not in LEVELS[: LEVELS.index(wanted) + 1]:
-            flag = "--run-tests" if level == "behaviour" else f"--level {level}"
-            ran.append(Ran(level, reason="not asked for", hint=f"{flag} does"))
-            continue
-        if (failed := next((one for one in ran if one.status == "failed"), None)) is not None:
-            ran.append(Ran(level, reason=f"level {failed.level} failed"))
-            continue
-        try:
-            if level != "syntax" and go is None:
-                go = gotool.find_go()
-            ran.append(Ran(level, _run(level, request, subject, cache, go, step)))
-        except EnvironmentFailure as error:
-            ran.append(Ran(level, reason=error.message, hint=error.hint, lacking=True))
-    return tuple(ran), go.version if go is not None else ""
+    with _Types(subject, step) as beside:
+        if wanted != "syntax":
+            beside.begin()
+        ran: list[Ran] = []
+        for level in LEVELS:
+            if level not in LEVELS[: LEVELS.index(wanted) + 1]:
+                flag = "--run-tests" if level == "behaviour" else f"--level {level}"
+                ran.append(Ran(level, reason="not asked for", hint=f"{flag} does"))
+                continue
+            if (failed := next((one for one in ran if one.status == "failed"), None)) is not None:
+                ran.append(Ran(level, reason=f"level {failed.level} failed"))
+                continue
+            try:
+                ran.append(Ran(level, _run(level, request, subject, cache, beside, step)))
+            except EnvironmentFailure as error:
+                ran.append(Ran(level, reason=error.message, hint=error.hint, lacking=True))
+    has_go = any(one.checked for one in ran if one.level != "syntax")
+    return tuple(ran), beside.go.version if has_go else ""
 
 
 def _run(
-    level: Level, request: Request, subject: Subject, cache: ParseCache, go: gotool.Go | None, step: Step
+    level: Level, request: Request, subject: Subject, cache: ParseCache, beside: _Types, step: Step
 ) -> tuple[Checked, ...]:
     if level == "syntax":
         step("syntax", 0, len(subject.stages))
         rules = RULES if subject.kind == "series" else ()  # of a change by hand check --base says what is hazardous
         return syntax.check(subject.stages, rules, cache)
-    assert go is not None
-    module = _module(subject)
     if level == "types":
-        step("building the type checker, once", 0, 1)
-        program = gotool.checker(go)
-        step("types", 0, len(subject.stages))
-        question = types.request(module, subject.stages, str(go.goroot))
-        return types.read(gotool.ask(program, question, _PATIENCE), module, subject.stages)
-    return bench.run(level, request.path, subject.stages, module, go, network=request.network, step=step)
+        return beside.checked()
+    return bench.run(
+        level, request.path, subject.stages, _module(subject), beside.go, network=request.network, step=step
+    )
+
+
+class _Types:
+    """Level types, at work while something else is done; a context manager, with whose end it ends."""
+
+    def __init__(self, subject: Subject, step: Step) -> None:
+        self._subject, self._step = subject, step
+        self._answer: Callable[[float], bytes] | None = None
+        self._ends = ExitStack()
+
+    def __enter__(self) -> _Types:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._ends.close()
+
+    @cached_property
+    def go(self) -> gotool.Go:
+        """The toolchain; raises EnvironmentFailure where there is none."""
+        return gotool.find_go()
+
+    def begin(self) -> None:
+        """Ask the type checker, where it has been built already; what is in the way is told by `checked`."""
+        with suppress(ToolError):
+            if gotool.has_checker(self.go):
+                self._ask()
+
+    def checked(self) -> tuple[Checked, ...]:
+        """Return what the type checker says of each stage; raises ToolError where it cannot."""
+        if self._answer is None:
+            self._step("building the type checker, once", 0, 1)
+            self._ask()
+        assert self._answer is not None
+        self._step("types", 0, len(self._subject.stages))
+        return types.read(self._answer(_PATIENCE), _module(self._subject), self._subject.stages)
+
+    def _ask(self) -> None:
+        question = types.request(_module(self._subject), self._subject.stages, str(self.go.goroot))
+        self._answer = self._ends.enter_context(gotool.asking(gotool.checker(self.go), question))
 
 
 def _module(subject: Subject) -> str:
