@@ -226,13 +226,6 @@ def bad(path: str, old: str, new: str) -> Callable[[], trees.Files]:
             "import cycle",
             id="import cycle",
         ),
-        pytest.param(
-            bad("pkg/daemons/executor/embed_windows.go", "func ", "func renamed"),
-            "types",
-            f"{EMBED}:",
-            "undefined",
-            id="break on windows only",
-        ),
     ],
 )
 def test_known_bad_change_is_caught_by_the_cheapest_level(
@@ -246,8 +239,38 @@ def test_known_bad_change_is_caught_by_the_cheapest_level(
     (checked,) = [each for each in document(ran)["steps"][0]["levels"] if each["status"] == "failed"]
     told = [f"{error['path']}:{error['line']}:{error['column']}: {error['message']}" for error in checked["errors"]]
     assert any(line.startswith(place) and says in line for line in told), told
-    if "windows" in str(change):
-        assert {config for error in checked["errors"] for config in error["configs"]} == {"windows"}
+
+
+def errors_of_types(ran: Ran) -> list[dict[str, Any]]:
+    (step,) = document(ran)["steps"]
+    (checked,) = [each for each in step["levels"] if each["level"] == "types"]
+    errors: list[dict[str, Any]] = checked["errors"]
+    return errors
+
+
+def test_break_on_windows_is_told_of_windows_alone(verify: Verify, go: gotool.Go, tmp_path: Path) -> None:
+    change = bad("pkg/daemons/executor/embed_windows.go", "func ", "func renamed")
+    errors = errors_of_types(
+        verify(repo_of(tmp_path / "r", trees.after(), change()), "--base", "HEAD~1", "--format", "json")
+    )
+    assert (EMBED, True) in {(error["path"], "undefined" in error["message"]) for error in errors}
+    assert {config for error in errors for config in error["configs"]} == {"windows"}
+
+
+def test_mock_without_a_method_is_told_where_it_is_declared_and_used(
+    verify: Verify, go: gotool.Go, tmp_path: Path
+) -> None:
+    mock, method = (
+        "tests/mock/executor.go",
+        "func (e *Executor) CRIReadyChan() <-chan struct{} {\n\treturn e.CRIReady.Chan()\n}\n",
+    )
+    where = repo_of(tmp_path / "r", trees.after(), bad(mock, method, "")())
+    errors = errors_of_types(verify(where, "--base", "HEAD~1", "--format", "json"))
+    assert all("(missing method CRIReadyChan)" in error["message"] for error in errors)
+    told = {error["path"]: (error["function"], error["configs"]) for error in errors}
+    everywhere = ["linux", "windows", "no_embedded_executor", "no_cri_dockerd"]
+    assert told[mock] == ("var _", everywhere)
+    assert told["tests/unit.go"] == ("GenerateRuntime", everywhere)
 
 
 @pytest.mark.parametrize(
