@@ -342,13 +342,26 @@ def test_only_configurations_that_select_a_change_are_touched() -> None:
     assert build.touched(cut, frozenset({"b/other.go"})) == ("./b",), "a file went"
 
 
-def test_time_that_is_left_is_told_from_the_first_configuration_on() -> None:
-    told: list[tuple[str, int, int]] = []
-    pace = Pace("build", lambda *step: told.append(step), 3)
-    for _ in range(3):
-        pace.tell()
-    assert told[0] == ("build: configuration", 0, 3)
-    assert [(what, at) for what, at, _ in told[1:]] == [("build, about 0 s left: configuration", at) for at in (1, 2)]
+def test_time_that_is_left_is_told_from_the_first_configuration_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("refactor_tool.commands.bench.seconds", lambda: now)
+    told: list[str] = []
+    systems = ["linux", "windows", "linux", "linux"] * 2
+    pace = Pace("build", lambda what, at, total: told.append(f"{what} {at}/{total}"), systems)
+    for took in (0, 40, 60, 10, 14, 8):
+        now += took
+        pace.begin()
+    now += 20
+    pace.tell()
+    assert told == [
+        "build: configuration 0/8",
+        "build, 40 s so far, about 100 s left: configuration 1/8",  # 40 for windows, six times a quarter of it
+        "build, 100 s so far, about 75 s left: configuration 2/8",  # six times a quarter of 50
+        "build, 110 s so far, about 50 s left: configuration 3/8",
+        "build, 2 min so far, about 48 s left: configuration 4/8",
+        "build, 2 min so far, about 32 s left: configuration 5/8",
+        "build, 3 min so far, about 21 s left: configuration 5/8",  # windows takes longer than it was thought to
+    ]
 
 
 # --- the decision ---------------------------------------------------------------------------------------------

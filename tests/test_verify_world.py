@@ -59,7 +59,10 @@ def test_checker_that_cannot_be_built_leaves_nothing(tmp_path: Path, cache: Path
 def test_what_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
     slow = script(tmp_path / "go", f"sleep 300 &\necho $! > {tmp_path}/child\nwait")
     start = time.monotonic()
-    assert gotool.run(slow, ("build",), tmp_path, {"PATH": os.environ["PATH"]}, 1.0).code is None
+    told: list[str] = []
+    env = {"PATH": os.environ["PATH"]}
+    assert gotool.run(slow, ("build",), tmp_path, env, 2.5, lambda: told.append("at work")).code is None
+    assert len(told) >= 2, "somebody is told every second that it is still at work"
     assert time.monotonic() - start < 60
     assert _has_ended((tmp_path / "child").read_text())
 

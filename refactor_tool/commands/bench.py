@@ -20,6 +20,8 @@ from refactor_tool.world.clock import seconds
 
 #: Seconds for one go command: dependencies of k3s take more than 20 minutes the first time.
 _PATIENCE = 2 * 3600.0
+#: How long a configuration is thought to take, of the first of its system, before one has been seen: k3s on two cores.
+_AGAIN = 0.25
 #: What `go test` itself gives the tests of one package.
 _TEST_TIMEOUT = "10m"
 _EVERYTHING = ("./...",)
@@ -50,7 +52,7 @@ def run(
             return tuple(Checked(level, gaps=(gap,)) for _ in stages)
         home = gotool.Home(gotool.cache_folder(), copy.scratch)
         env = gotool.environment(go, home, network=network)
-        pace = Pace(level, step, len(stages) * len(BUILD_CONFIGS))
+        pace = Pace(level, step, [config.goos for _ in stages for config in BUILD_CONFIGS])
         bench = _Bench(copy, module, go, env, cgo, pace)
         return tuple(bench.build(stage) if level == "build" else bench.test(stage) for stage in stages)
 
@@ -66,17 +68,54 @@ class _Found:
 
 
 class Pace:
-    """Tell how far the work is, and how long the rest will take as soon as the first of it is done."""
+    """Tell how far the work is, and how long the rest will take as soon as the first configuration is done.
 
-    def __init__(self, what: str, step: Callable[[str, int, int], None], total: int) -> None:
-        self._what, self._step, self._total = what, step, total
-        self._done, self._started = 0, seconds()
+    `systems` are the operating systems of all configurations in their order. The first of a system takes longest: it
+    compiles what the others depend on as well.
+    """
+
+    def __init__(self, what: str, step: Callable[[str, int, int], None], systems: Sequence[str]) -> None:
+        self._what, self._step, self._systems = what, step, systems
+        self._at, self._started = -1, seconds()
+        self._since = self._started
+        self._took: dict[str, list[float]] = {}
+
+    def begin(self) -> None:
+        """Say that the next configuration begins."""
+        now = seconds()
+        if self._at >= 0:
+            self._took.setdefault(self._systems[self._at], []).append(now - self._since)
+        self._at, self._since = self._at + 1, now
+        self.tell()
 
     def tell(self) -> None:
-        rest = (seconds() - self._started) / self._done * (self._total - self._done) if self._done else None
-        told = f", about {rest:.0f} s left: configuration" if rest is not None else ": configuration"
-        self._step(f"{self._what}{told}", self._done, self._total)
-        self._done += 1
+        """Say how far the work is now."""
+        now = seconds()
+        told = [f"{_span(now - self._started)} so far"] if now - self._started >= 1 else []
+        if self._took:
+            told.append(f"about {_span(self._left(now - self._since))} left")
+        self._step(", ".join((self._what, *told)) + ": configuration", self._at, len(self._systems))
+
+    def _left(self, spent: float) -> float:
+        """Return the seconds that are left, `spent` seconds after the configuration began."""
+        first = _mean([took[0] for took in self._took.values()])
+        again = [one for took in self._took.values() for one in took[1:]] or [_AGAIN * first]
+        met = set(self._took)
+        rest = []
+        for system in self._systems[self._at :]:
+            rest.append(_mean(self._took[system][1:] or again) if system in self._took else _mean(again))
+            if system not in met:
+                rest[-1] = first
+                met.add(system)
+        return max(rest[0] - spent, 0.0) + sum(rest[1:])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 class _Bench:
@@ -90,7 +129,7 @@ class _Bench:
         self._copy.apply(stage.changes)
         found = {}
         for config in BUILD_CONFIGS:
-            self._pace.tell()
+            self._pace.begin()
             paths = self._selected(stage, config)
             found[config.name] = paths if isinstance(paths, _Found) else self._compile(stage, config, paths)
         return _checked("build", stage, found)
@@ -101,7 +140,7 @@ class _Bench:
         found: dict[str, _Found] = {}
         plain: frozenset[str] | None = None
         for config in BUILD_CONFIGS:
-            self._pace.tell()
+            self._pace.begin()
             goos, _ = self._go.system
             if config.goos != goos:
                 gap = Gap(config.name, f"its tests cannot run on {goos}", (config.name,), blocks=False)
@@ -195,7 +234,7 @@ class _Bench:
         own = config.goos == goos
         env = self._env | {"GOOS": config.goos, "GOARCH": goarch if own else config.goarch}
         env["CGO_ENABLED"] = "1" if own and self._cgo else "0"
-        answer = gotool.run(self._go, args, self._copy.module, env, _PATIENCE)
+        answer = gotool.run(self._go, args, self._copy.module, env, _PATIENCE, self._pace.tell)
         return replace(answer, err=self._copy.relative(answer.err))
 
 

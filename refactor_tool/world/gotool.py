@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING
 
 from refactor_tool.model import EnvironmentFailure
 from refactor_tool.record import record
+from refactor_tool.world import clock
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -180,9 +181,16 @@ def environment(go: Go, home: Home, *, network: bool = False, cgo: bool = False)
     return env | {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
 
 
-def run(go: Go, args: Sequence[str], folder: Path, env: Mapping[str, str], seconds: float) -> Answer:
-    """Run a go command in a folder and return what it answered, success or not."""
-    return _run([str(go.program), *args], folder, env, seconds)
+def run(
+    go: Go,
+    args: Sequence[str],
+    folder: Path,
+    env: Mapping[str, str],
+    seconds: float,
+    tell: Callable[[], None] | None = None,
+) -> Answer:
+    """Run a go command in a folder and return what it answered, success or not; `tell` is called now and then."""
+    return _run([str(go.program), *args], folder, env, seconds, tell)
 
 
 def c_compiler() -> str:
@@ -266,11 +274,13 @@ def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in digits if part)
 
 
-def _run(command: Sequence[str], folder: Path, env: Mapping[str, str], seconds: float) -> Answer:
+def _run(
+    command: Sequence[str], folder: Path, env: Mapping[str, str], seconds: float, tell: Callable[[], None] | None = None
+) -> Answer:
     """Run a program that is asked nothing, and wait for it."""
     from subprocess import DEVNULL
 
-    return _finished(_started(command, folder, env, DEVNULL), seconds)
+    return _finished(_started(command, folder, env, DEVNULL), seconds, tell)
 
 
 def _started(command: Sequence[str], folder: Path, env: Mapping[str, str], asked: int | IO[bytes]) -> Popen[bytes]:
@@ -283,13 +293,18 @@ def _started(command: Sequence[str], folder: Path, env: Mapping[str, str], asked
         raise EnvironmentFailure(f"{command[0]}: cannot be run: {error.strerror}", INSTALL) from None
 
 
-def _finished(process: Popen[bytes], seconds: float) -> Answer:
-    """Return what a program answers; it is ended where it takes too long."""
+def _finished(process: Popen[bytes], seconds: float, tell: Callable[[], None] | None = None) -> Answer:
+    """Return what a program answers; it is ended where it takes too long. `tell` is called every second."""
     from subprocess import TimeoutExpired
 
+    deadline = clock.seconds() + seconds
     try:
-        out, err = process.communicate(timeout=seconds)
-    except TimeoutExpired:
+        while (left := deadline - clock.seconds()) > 0:
+            with suppress(TimeoutExpired):
+                out, err = process.communicate(timeout=min(left, 1.0))
+                return Answer(process.returncode, out, err)
+            if tell is not None:
+                tell()
         _end(process.pid)
         out, err = process.communicate()
         return Answer(None, out, err)
@@ -297,7 +312,6 @@ def _finished(process: Popen[bytes], seconds: float) -> Answer:
         _end(process.pid)
         process.wait()
         raise
-    return Answer(process.returncode, out, err)
 
 
 def _end(group: int) -> None:
