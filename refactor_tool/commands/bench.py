@@ -14,6 +14,7 @@ from refactor_tool.verified import BUILD_CONFIGS, BuildConfig, Checked, Fault, G
 from refactor_tool.verify import build
 from refactor_tool.verify.build import Tested
 from refactor_tool.verify.origin import trace
+from refactor_tool.verify.stages import unread
 from refactor_tool.world import gotool
 from refactor_tool.world.checkout import Checkout
 from refactor_tool.world.clock import seconds
@@ -54,7 +55,10 @@ def run(
         env = gotool.environment(go, home, network=network)
         pace = Pace(level, step, [config.goos for _ in stages for config in BUILD_CONFIGS])
         bench = _Bench(copy, module, go, env, cgo, pace)
-        return tuple(bench.build(stage) if level == "build" else bench.test(stage) for stage in stages)
+        found = [bench.build(stage) if level == "build" else bench.test(stage) for stage in stages]
+        return tuple(
+            replace(checked, gaps=(*unread(stage), *checked.gaps)) for stage, checked in zip(stages, found, strict=True)
+        )
 
 
 @record

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -92,8 +92,7 @@ def prove(before: Snapshot | None, after: Snapshot, level: Level, cache: ParseCa
     if before is None:
         subject = Subject("tree", after, (stages.of_tree(after),))
     else:
-        change = stages.of_change(before, after)
-        subject = Subject("change", after, (change,) if change.changes else ())
+        subject = _change(before, after)
     with _deep():
         ran, toolchain = _climb(Request(None), subject, level, cache, step) if subject.stages else ((), "")
     return Verification(subject.snapshot, subject.kind, subject.stages, ran, level, toolchain, ())
@@ -121,9 +120,7 @@ def _subject(request: Request, cache: ParseCache, step: Step) -> Subject:
     if request.as_is:
         return Subject("tree", tree, (stages.of_tree(tree),))
     if request.base is not None:
-        before = read_ref(request.path, request.base)
-        change = stages.of_change(before, tree)
-        return Subject("change", tree, (change,) if change.changes else ())
+        return _change(read_ref(request.path, request.base), tree)
     if request.series is not None:
         series = read_series(request.series)
         return Subject("series", tree, stages.of_series(tree, apply_series(tree, series.patches), series.plan))
@@ -131,6 +128,12 @@ def _subject(request: Request, cache: ParseCache, step: Step) -> Subject:
     check_suite(SUITE, sources)
     plan = engine.plan(tree, SUITE, sources, progress=step, cache=cache)
     return Subject("series", tree, stages.of_plan(plan), plan.problems)
+
+
+def _change(before: Snapshot, after: Snapshot) -> Subject:
+    change = stages.of_change(before, after)
+    is_change = bool(change.changes) or any(gap.blocks for gap in stages.unread(change))
+    return Subject("change", after, (change,) if is_change else ())
 
 
 @contextmanager
@@ -147,7 +150,7 @@ def _deep() -> Iterator[None]:
 def _climb(
     request: Request, subject: Subject, wanted: Level, cache: ParseCache, step: Step
 ) -> tuple[tuple[Ran, ...], str]:
-    """Run the levels from the cheapest to the wanted one; after one that fails the next would only say so again."""
+    """Run the levels from the cheapest to the wanted one."""
     with _Types(subject, step) as beside:
         if wanted != "syntax":
             beside.begin()
@@ -157,8 +160,8 @@ def _climb(
                 flag = "--run-tests" if level == "behaviour" else f"--level {level}"
                 ran.append(Ran(level, reason="not asked for", hint=f"{flag} does"))
                 continue
-            if (failed := next((one for one in ran if one.status == "failed"), None)) is not None:
-                ran.append(Ran(level, reason=f"level {failed.level} failed"))
+            if reason := _hindrance(level, ran):
+                ran.append(Ran(level, reason=reason))
                 continue
             try:
                 ran.append(Ran(level, _run(level, request, subject, cache, beside, step)))
@@ -166,6 +169,19 @@ def _climb(
                 ran.append(Ran(level, reason=error.message, hint=error.hint, lacking=True))
     has_go = any(one.checked for one in ran if one.level != "syntax")
     return tuple(ran), beside.go.version if has_go else ""
+
+
+def _hindrance(level: Level, ran: Sequence[Ran]) -> str:
+    """Return why a level is not tried; after one that fails the next would only say so again.
+
+    No compiler is set on what could not be looked at: it knows no limits.
+    """
+    for one in ran:
+        if one.status == "failed":
+            return f"level {one.level} failed"
+        if one.status == "not verified" and level in ("build", "behaviour"):
+            return f"level {one.level} is not verified"
+    return ""
 
 
 def _run(
