@@ -346,21 +346,22 @@ def test_time_that_is_left_is_told_from_the_first_configuration_on(monkeypatch: 
     now = 1000.0
     monkeypatch.setattr("refactor_tool.commands.bench.seconds", lambda: now)
     told: list[str] = []
-    systems = ["linux", "windows", "linux", "linux"] * 2
-    pace = Pace("build", lambda what, at, total: told.append(f"{what} {at}/{total}"), systems)
-    for took in (0, 40, 60, 10, 14, 8):
+    pace = Pace("build", lambda what, at, total: told.append(f"{what} {at}/{total}"), BUILD_CONFIGS * 3)
+    for took in (0, 40, 60, 10, 14, 70, 90, 6):
         now += took
         pace.begin()
     now += 20
     pace.tell()
     assert told == [
-        "build: configuration 0/8",
-        "build, 40 s so far, about 100 s left: configuration 1/8",  # 40 for windows, six times a quarter of it
-        "build, 100 s so far, about 75 s left: configuration 2/8",  # six times a quarter of 50
-        "build, 110 s so far, about 50 s left: configuration 3/8",
-        "build, 2 min so far, about 48 s left: configuration 4/8",
-        "build, 2 min so far, about 32 s left: configuration 5/8",
-        "build, 3 min so far, about 21 s left: configuration 5/8",  # windows takes longer than it was thought to
+        "build: configuration 0/12",
+        "build, 40 s so far, about 100 s left: configuration 1/12",  # 40 s for windows, ten times 15 % of that
+        "build, 100 s so far, about 75 s left: configuration 2/12",  # 15 % of what the two took
+        "build, 110 s so far, about 90 s left: configuration 3/12",  # nine times as long as that took
+        "build, 2 min so far, about 80 s left: configuration 4/12",
+        "build, 3 min so far, about 90 s left: configuration 5/12",  # one that takes long is not the measure
+        "build, 5 min so far, about 76 s left: configuration 6/12",
+        "build, 5 min so far, about 62 s left: configuration 7/12",
+        "build, 5 min so far, about 48 s left: configuration 7/12",  # this one takes longer than it did
     ]
 
 

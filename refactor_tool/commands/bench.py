@@ -21,8 +21,8 @@ from refactor_tool.world.clock import seconds
 
 #: Seconds for one go command: dependencies of k3s take more than 20 minutes the first time.
 _PATIENCE = 2 * 3600.0
-#: How long a configuration is thought to take, of the first of its system, before one has been seen: k3s on two cores.
-_AGAIN = 0.25
+#: What part of the first of its system a configuration takes, before one has been seen; of k3s on two cores.
+_AGAIN = 0.15
 #: What `go test` itself gives the tests of one package.
 _TEST_TIMEOUT = "10m"
 _EVERYTHING = ("./...",)
@@ -53,7 +53,7 @@ def run(
             return tuple(Checked(level, gaps=(gap,)) for _ in stages)
         home = gotool.Home(gotool.cache_folder(), copy.scratch)
         env = gotool.environment(go, home, network=network)
-        pace = Pace(level, step, [config.goos for _ in stages for config in BUILD_CONFIGS])
+        pace = Pace(level, step, BUILD_CONFIGS * len(stages))
         bench = _Bench(copy, module, go, env, cgo, pace)
         found = [bench.build(stage) if level == "build" else bench.test(stage) for stage in stages]
         return tuple(
@@ -74,21 +74,27 @@ class _Found:
 class Pace:
     """Tell how far the work is, and how long the rest will take as soon as the first configuration is done.
 
-    `systems` are the operating systems of all configurations in their order. The first of a system takes longest: it
-    compiles what the others depend on as well.
+    The first configuration of a system takes longest, and so may the first step that touches a large package: they
+    compile what all others depend on as well. So the middle of what was seen counts, not the mean.
     """
 
-    def __init__(self, what: str, step: Callable[[str, int, int], None], systems: Sequence[str]) -> None:
-        self._what, self._step, self._systems = what, step, systems
+    def __init__(self, what: str, step: Callable[[str, int, int], None], configs: Sequence[BuildConfig]) -> None:
+        """Take all configurations in their order, one step after the other."""
+        self._what, self._step, self._configs = what, step, configs
         self._at, self._started = -1, seconds()
         self._since = self._started
-        self._took: dict[str, list[float]] = {}
+        self._first: dict[str, float] = {}
+        self._again: dict[str, list[float]] = {}
 
     def begin(self) -> None:
         """Say that the next configuration begins."""
         now = seconds()
         if self._at >= 0:
-            self._took.setdefault(self._systems[self._at], []).append(now - self._since)
+            done, took = self._configs[self._at], now - self._since
+            if done.goos in self._first:
+                self._again.setdefault(done.name, []).append(took)
+            else:
+                self._first[done.goos] = took
         self._at, self._since = self._at + 1, now
         self.tell()
 
@@ -96,26 +102,26 @@ class Pace:
         """Say how far the work is now."""
         now = seconds()
         told = [f"{_span(now - self._started)} so far"] if now - self._started >= 1 else []
-        if self._took:
+        if self._first:
             told.append(f"about {_span(self._left(now - self._since))} left")
-        self._step(", ".join((self._what, *told)) + ": configuration", self._at, len(self._systems))
+        self._step(", ".join((self._what, *told)) + ": configuration", self._at, len(self._configs))
 
     def _left(self, spent: float) -> float:
         """Return the seconds that are left, `spent` seconds after the configuration began."""
-        first = _mean([took[0] for took in self._took.values()])
-        again = [one for took in self._took.values() for one in took[1:]] or [_AGAIN * first]
-        met = set(self._took)
+        first = sum(self._first.values()) / len(self._first)
+        usual = _middle([one for took in self._again.values() for one in took if one >= 1] or [_AGAIN * first])
+        met = set(self._first)
         rest = []
-        for system in self._systems[self._at :]:
-            rest.append(_mean(self._took[system][1:] or again) if system in self._took else _mean(again))
-            if system not in met:
-                rest[-1] = first
-                met.add(system)
+        for config in self._configs[self._at :]:
+            own = self._again.get(config.name, [])
+            rest.append(first if config.goos not in met else _middle(own) if len(own) > 1 else min([usual, *own]))
+            met.add(config.goos)
         return max(rest[0] - spent, 0.0) + sum(rest[1:])
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+def _middle(values: Sequence[float]) -> float:
+    """Return the median, of two the lower."""
+    return sorted(values)[(len(values) - 1) // 2]
 
 
 def _span(seconds: float) -> str:
