@@ -231,3 +231,15 @@ def test_patch_that_leads_out_of_the_tree_is_refused(tmp_path: Path, path: str) 
     with pytest.raises(Conflict, match="does not apply"):
         apply_series(read_ref(repo.path, "HEAD"), [("evil.patch", text.encode())])
     assert fingerprint(tmp_path) == before
+
+
+@pytest.mark.parametrize("path", ["link.go", "main.go", "pkg/go.mod"])
+def test_patch_that_makes_a_link_is_refused(tmp_path: Path, path: str) -> None:
+    repo = new_repo(tmp_path / "r")
+    (repo.path / path).unlink(missing_ok=True)
+    (repo.path / path).symlink_to("/etc/passwd")
+    repo.git("add", "-A")
+    repo.git("commit", "-q", "-m", "link")
+    patch = repo.git("format-patch", "--stdout", "HEAD~1")
+    with pytest.raises(Conflict, match=f"evil.patch makes {path} a link"):
+        apply_series(read_ref(repo.path, "HEAD~1"), [("evil.patch", patch)])
