@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from refactor_tool.model import EnvironmentFailure
+from refactor_tool.record import replace
 from refactor_tool.world import gotool
 from tests.cluster import local_cluster
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write the wanted parts of the case files anew")
+
+
+def pytest_configure() -> None:
+    """Let what the tests start be interrupted, also where a shell runs them in the background and has that ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +44,18 @@ def go(go_cache: Path) -> gotool.Go:
         return gotool.find_go()
     except EnvironmentFailure as error:
         pytest.skip(f"{error.message}: {error.hint}")
+
+
+@pytest.fixture(scope="session")
+def unformatted(go: gotool.Go) -> Callable[[Path], list[str]]:
+    """Return what names the Go files below a folder that gofmt would change."""
+
+    def call(folder: Path) -> list[str]:
+        answer = gotool.run(replace(go, program=go.goroot / "bin/gofmt"), ("-l", "."), folder, {}, 60)
+        assert answer.code == 0, answer.err
+        return answer.out.decode().splitlines()
+
+    return call
 
 
 @pytest.fixture(scope="session")

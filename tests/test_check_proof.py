@@ -17,21 +17,25 @@ BROKEN = "package agent\n\nfunc extra() int {\n\treturn undefinedName\n}\n"
 
 
 @pytest.fixture
+def toolchain(go: gotool.Go, go_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Need Go, and keep what it compiles."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(go_cache))
+
+
+@pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    try:
-        gotool.find_go()
-    except EnvironmentFailure as lacking:
-        pytest.skip(lacking.message)
     repo = Repo(tmp_path / "k3s")
     repo.commit(trees.after())
     return repo
 
 
+@pytest.mark.usefixtures("toolchain")
 def test_change_that_breaks_nothing_passes(repo: Repo) -> None:
     (repo.path / "pkg/agent/extra.go").write_text("package agent\n\nconst extra = 1\n")
     assert run("check", repo.path, "--base", "main", "--verify", "types").code == 0
 
 
+@pytest.mark.usefixtures("toolchain")
 def test_change_that_does_not_compile_fails_and_names_the_place(repo: Repo) -> None:
     (repo.path / "pkg/agent/extra.go").write_text(BROKEN)
     assert run("check", repo.path, "--base", "main").code == 0, "it waits for nothing"
@@ -45,6 +49,7 @@ def test_change_that_does_not_compile_fails_and_names_the_place(repo: Repo) -> N
     assert [(result["id"], result["path"], result["line"]) for result in held] == [("verify", "pkg/agent/extra.go", 4)]
 
 
+@pytest.mark.usefixtures("toolchain")
 def test_what_the_base_breaks_too_is_not_new(repo: Repo) -> None:
     repo.commit(trees.added(trees.after(), "pkg/agent/extra.go", BROKEN))
     (repo.path / "pkg/agent/other.go").write_text("package agent\n")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import subprocess
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from refactor_tool.world import gotool
 
 FIXTURE = Path(__file__).resolve().parent.parent / "fixtures" / "k3s"
 
@@ -218,30 +220,27 @@ def test_every_dependency_is_a_stub_and_every_stub_is_used() -> None:
     } == replaced.keys()
 
 
+@dataclass(frozen=True)
+class Offline:
+    """The toolchain with an environment of an offline build."""
+
+    go: gotool.Go
+    env: dict[str, str]
+
+    def run(self, *args: str, goos: str = "linux") -> str:
+        done = gotool.run(self.go, args, FIXTURE, {**self.env, "GOOS": goos}, 1200)
+        said = (done.out + done.err).decode()
+        assert done.code == 0, said
+        return said
+
+
 @pytest.fixture(scope="module")
-def go() -> dict[str, str]:
-    """Return the environment of an offline build that cannot write to the fixture; skip without Go 1.23 or later."""
-    if not shutil.which("go"):
-        pytest.skip("no Go toolchain on PATH")
-    offline = {
-        "GOFLAGS": "-mod=readonly",
-        "GOPROXY": "off",
-        "GOTOOLCHAIN": "local",
-        "GOWORK": "off",
-        "CGO_ENABLED": "0",
-    }
-    environment = {**os.environ, **offline}
-    version = run(environment, "go", "env", "GOVERSION")
-    release = re.match(r"go1\.(\d+)", version)
+def offline(go: gotool.Go, go_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Offline:
+    """Return what builds offline and cannot write to the fixture; skip without Go 1.23 or later."""
+    release = re.match(r"go1\.(\d+)", go.version)
     if not release or int(release[1]) < 23:
-        pytest.skip(f"the fixture needs Go 1.23 or later, this is {version}")
-    return environment
-
-
-def run(environment: dict[str, str], *command: str) -> str:
-    done = subprocess.run(command, cwd=FIXTURE, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.strip()
+        pytest.skip(f"the fixture needs Go 1.23 or later, this is {go.version}")
+    return Offline(go, gotool.environment(go, gotool.Home(go_cache / "refactor-tool", tmp_path_factory.mktemp("go"))))
 
 
 @pytest.mark.parametrize(
@@ -249,16 +248,14 @@ def run(environment: dict[str, str], *command: str) -> str:
     [("linux", ""), ("windows", ""), ("linux", "no_embedded_executor")],
     ids=["linux", "windows", "no_embedded_executor"],
 )
-def test_builds_and_vets_offline(go: dict[str, str], goos: str, tags: str) -> None:
-    environment = {**go, "GOOS": goos}
-    run(environment, "go", "build", "-tags", tags, "./...")
-    run(environment, "go", "vet", "-tags", tags, "./...")
+def test_builds_and_vets_offline(offline: Offline, goos: str, tags: str) -> None:
+    offline.run("build", "-tags", tags, "./...", goos=goos)
+    offline.run("vet", "-tags", tags, "./...", goos=goos)
 
 
-def test_its_own_tests_pass(go: dict[str, str]) -> None:
-    assert "FAIL" not in run(go, "go", "test", "./...")
+def test_its_own_tests_pass(offline: Offline) -> None:
+    assert "FAIL" not in offline.run("test", "./...", goos=offline.go.system[0])
 
 
-def test_is_gofmt_clean(go: dict[str, str]) -> None:
-    gofmt = shutil.which("gofmt") or str(Path(run(go, "go", "env", "GOROOT")) / "bin" / "gofmt")
-    assert run(go, gofmt, "-l", ".") == ""
+def test_is_gofmt_clean(unformatted: Callable[[Path], list[str]]) -> None:
+    assert unformatted(FIXTURE) == []

@@ -151,12 +151,14 @@ def test_interrupt_ends_the_processes_at_once(tmp_path: Path) -> None:
     script.write_text(code)
     begun = tmp_path / "begun"
     begun.mkdir()
-    child = subprocess.Popen(
-        [sys.executable, script, begun], env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE
-    )
-    pids = _wait_for(lambda: [int(path.name) for path in begun.iterdir()], 2)
-    child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=60)
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, script, begun], env=env, stderr=subprocess.PIPE) as child:
+        try:
+            pids = _wait_for(lambda: [int(path.name) for path in begun.iterdir()], 2)
+            child.send_signal(signal.SIGINT)
+            _, err = child.communicate(timeout=60)
+        finally:
+            child.kill()
     assert child.returncode != 0
     assert err.count(b"KeyboardInterrupt") == 1, "only the process that was asked to stop says so"
     _wait_for(lambda: [pid for pid in pids if not _is_alive(pid)], 2)

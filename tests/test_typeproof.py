@@ -6,10 +6,9 @@ import base64
 import json
 import os
 import re
-import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pytest
 
 import refactor_tool
 from refactor_tool.model import Snapshot, blob_id
+from refactor_tool.world import gotool
 from refactor_tool.world.tree import read_ref, read_tree
 from tests import txtar
 from tests.repo import Repo
@@ -43,9 +43,11 @@ class Verifier:
 
     program: Path
     folder: Path
+    goroot: Path
 
     def run(self, request: object) -> subprocess.CompletedProcess[bytes]:
-        data = request if isinstance(request, bytes) else json.dumps(request).encode()
+        asked = {"goroot": str(self.goroot), **request} if isinstance(request, dict) else request
+        data = asked if isinstance(asked, bytes) else json.dumps(asked).encode()
         return subprocess.run([self.program], input=data, cwd=self.folder, env={}, capture_output=True, check=False)
 
     def ask(self, request: object) -> Answer:
@@ -86,26 +88,11 @@ def places(problems: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def verifier(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Verifier:
-    """Build the program once, offline, without touching the user's Go cache.
-
-    The compiled standard library (60 MB, half a minute of work) stays in pytest's cache, where there is one.
-    """
-    go = shutil.which("go")
-    if go is None:
-        pytest.skip("no Go toolchain on PATH: level types cannot be tested")
-    folder = tmp_path_factory.mktemp("verify_go")
-    kept = getattr(pytestconfig, "cache", None)
-    cache = folder / "cache" if kept is None else kept.mkdir("typeproof-gocache")
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "GOCACHE": str(cache), "GOPATH": str(folder / "path")}
-    env |= {"GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOENV": "off", "CGO_ENABLED": "0"}
-    program, empty = folder / "verify", folder / "empty"
-    empty.mkdir()
-    build = [go, "build", "-buildvcs=false", "-o", str(program), "."]
-    nice = [] if shutil.which("nice") is None else ["nice", "-n", "10"]
-    done = subprocess.run([*nice, *build], cwd=SOURCE, env=env, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode(errors="replace")
-    return Verifier(program, empty)
+def verifier(go: gotool.Go, go_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Verifier:
+    """Build the program as `verify` does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(go_cache))
+        return Verifier(gotool.checker(go), tmp_path_factory.mktemp("empty"), go.goroot)
 
 
 # --- what it must see ------------------------------------------------------------------------------
@@ -475,6 +462,7 @@ def test_without_sources_of_the_standard_library_it_is_unknown_and_said_so(verif
         pytest.param(b"{", "not the expected JSON", id="not JSON"),
         pytest.param({"modul": "x"}, 'unknown field "modul"', id="misspelt key"),
         pytest.param({**request({"t": SOUND}), "module": ""}, "without module", id="no module"),
+        pytest.param({**request({"t": SOUND}), "goroot": ""}, "or goroot", id="no standard library"),
         pytest.param({**request({"t": SOUND}), "configs": []}, "without configs", id="no configuration"),
         pytest.param(
             {**request({"t": SOUND}), "configs": [LINUX, LINUX]}, 'config "linux"', id="two configurations of one name"
@@ -499,11 +487,8 @@ def test_unusable_request_is_refused_in_one_line(verifier: Verifier, bad: object
     assert done.stderr.startswith(b"verify: ") and says in done.stderr.decode()
 
 
-def test_program_is_gofmt_clean() -> None:
-    gofmt = shutil.which("gofmt")
-    if gofmt is None:
-        pytest.skip("no gofmt on PATH")
-    assert subprocess.run([gofmt, "-l", "."], cwd=SOURCE, capture_output=True, check=True).stdout == b""
+def test_program_is_gofmt_clean(unformatted: Callable[[Path], list[str]]) -> None:
+    assert unformatted(SOURCE) == []
 
 
 # --- the embedded fixture and real trees -----------------------------------------------------------

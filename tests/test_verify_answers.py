@@ -342,13 +342,27 @@ def test_only_configurations_that_select_a_change_are_touched() -> None:
     assert build.touched(cut, frozenset({"b/other.go"})) == ("./b",), "a file went"
 
 
-def test_time_that_is_left_is_told_from_the_first_configuration_on() -> None:
-    told: list[tuple[str, int, int]] = []
-    pace = Pace("build", lambda *step: told.append(step), 3)
-    for _ in range(3):
-        pace.tell()
-    assert told[0] == ("build: configuration", 0, 3)
-    assert [(what, at) for what, at, _ in told[1:]] == [("build, about 0 s left: configuration", at) for at in (1, 2)]
+def test_time_that_is_left_is_told_from_the_first_configuration_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("refactor_tool.commands.bench.seconds", lambda: now)
+    told: list[str] = []
+    pace = Pace("build", lambda what, at, total: told.append(f"{what} {at}/{total}"), BUILD_CONFIGS * 3)
+    for took in (0, 40, 60, 10, 14, 70, 90, 6):
+        now += took
+        pace.begin()
+    now += 20
+    pace.tell()
+    assert told == [
+        "build: configuration 0/12",
+        "build, 40 s so far, about 100 s left: configuration 1/12",  # 40 s for windows, ten times 15 % of that
+        "build, 100 s so far, about 75 s left: configuration 2/12",  # 15 % of what the two took
+        "build, 110 s so far, about 90 s left: configuration 3/12",  # nine times as long as that took
+        "build, 2 min so far, about 80 s left: configuration 4/12",
+        "build, 3 min so far, about 90 s left: configuration 5/12",  # one that takes long is not the measure
+        "build, 5 min so far, about 76 s left: configuration 6/12",
+        "build, 5 min so far, about 62 s left: configuration 7/12",
+        "build, 5 min so far, about 48 s left: configuration 7/12",  # this one takes longer than it did
+    ]
 
 
 # --- the decision ---------------------------------------------------------------------------------------------

@@ -59,11 +59,17 @@ def test_checker_that_cannot_be_built_leaves_nothing(tmp_path: Path, cache: Path
 def test_what_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
     slow = script(tmp_path / "go", f"sleep 300 &\necho $! > {tmp_path}/child\nwait")
     start = time.monotonic()
-    assert gotool.run(slow, ("build",), tmp_path, {"PATH": os.environ["PATH"]}, 1.0).code is None
+    told: list[str] = []
+    env = {"PATH": os.environ["PATH"]}
+    assert gotool.run(slow, ("build",), tmp_path, env, 2.5, lambda: told.append("at work")).code is None
+    assert len(told) >= 2, "somebody is told every second that it is still at work"
     assert time.monotonic() - start < 60
-    child = (tmp_path / "child").read_text().strip()
-    state = subprocess.run(["ps", "-o", "stat=", "-p", child], capture_output=True, text=True, check=False).stdout
-    assert state.strip()[:1] in ("", "Z")
+    assert _has_ended((tmp_path / "child").read_text())
+
+
+def _has_ended(pid: str) -> bool:
+    told = subprocess.run(["ps", "-o", "stat=", "-p", pid.strip()], capture_output=True, text=True, check=False)
+    return told.stdout.strip()[:1] in ("", "Z")
 
 
 @pytest.mark.parametrize(
@@ -76,8 +82,21 @@ def test_what_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> Non
 )
 def test_checker_without_an_answer_is_a_failure(tmp_path: Path, text: str, says: str) -> None:
     program = script(tmp_path / "types", f"PATH={os.environ['PATH']}\n{text}").program
-    with pytest.raises(EnvironmentFailure, match=says):
-        gotool.ask(program, b"{}", 1.0)
+    with gotool.asking(program, b"{}") as answer, pytest.raises(EnvironmentFailure, match=says):
+        answer(1.0)
+
+
+def test_checker_that_nobody_waits_for_is_ended(tmp_path: Path) -> None:
+    program = script(
+        tmp_path / "types",
+        f"PATH={os.environ['PATH']}\necho $$ > {tmp_path}/pid\n: > {tmp_path}/pid.whole\nexec sleep 300",
+    ).program
+    start = time.monotonic()
+    with gotool.asking(program, b"{}"):
+        while not (tmp_path / "pid.whole").exists() and time.monotonic() < start + 60:
+            time.sleep(0.01)
+    assert time.monotonic() - start < 60
+    assert _has_ended((tmp_path / "pid").read_text())
 
 
 def test_network_is_used_only_where_it_was_asked_for(go: gotool.Go, tmp_path: Path) -> None:
@@ -212,3 +231,15 @@ def test_patch_that_leads_out_of_the_tree_is_refused(tmp_path: Path, path: str) 
     with pytest.raises(Conflict, match="does not apply"):
         apply_series(read_ref(repo.path, "HEAD"), [("evil.patch", text.encode())])
     assert fingerprint(tmp_path) == before
+
+
+@pytest.mark.parametrize("path", ["link.go", "main.go", "pkg/go.mod"])
+def test_patch_that_makes_a_link_is_refused(tmp_path: Path, path: str) -> None:
+    repo = new_repo(tmp_path / "r")
+    (repo.path / path).unlink(missing_ok=True)
+    (repo.path / path).symlink_to("/etc/passwd")
+    repo.git("add", "-A")
+    repo.git("commit", "-q", "-m", "link")
+    patch = repo.git("format-patch", "--stdout", "HEAD~1")
+    with pytest.raises(Conflict, match=f"evil.patch makes {path} a link"):
+        apply_series(read_ref(repo.path, "HEAD~1"), [("evil.patch", patch)])

@@ -14,12 +14,15 @@ from refactor_tool.verified import BUILD_CONFIGS, BuildConfig, Checked, Fault, G
 from refactor_tool.verify import build
 from refactor_tool.verify.build import Tested
 from refactor_tool.verify.origin import trace
+from refactor_tool.verify.stages import unread
 from refactor_tool.world import gotool
 from refactor_tool.world.checkout import Checkout
 from refactor_tool.world.clock import seconds
 
 #: Seconds for one go command: dependencies of k3s take more than 20 minutes the first time.
 _PATIENCE = 2 * 3600.0
+#: What part of the first of its system a configuration takes, before one has been seen; of k3s on two cores.
+_AGAIN = 0.15
 #: What `go test` itself gives the tests of one package.
 _TEST_TIMEOUT = "10m"
 _EVERYTHING = ("./...",)
@@ -50,9 +53,12 @@ def run(
             return tuple(Checked(level, gaps=(gap,)) for _ in stages)
         home = gotool.Home(gotool.cache_folder(), copy.scratch)
         env = gotool.environment(go, home, network=network)
-        pace = Pace(level, step, len(stages) * len(BUILD_CONFIGS))
+        pace = Pace(level, step, BUILD_CONFIGS * len(stages))
         bench = _Bench(copy, module, go, env, cgo, pace)
-        return tuple(bench.build(stage) if level == "build" else bench.test(stage) for stage in stages)
+        found = [bench.build(stage) if level == "build" else bench.test(stage) for stage in stages]
+        return tuple(
+            replace(checked, gaps=(*unread(stage), *checked.gaps)) for stage, checked in zip(stages, found, strict=True)
+        )
 
 
 @record
@@ -66,17 +72,60 @@ class _Found:
 
 
 class Pace:
-    """Tell how far the work is, and how long the rest will take as soon as the first of it is done."""
+    """Tell how far the work is, and how long the rest will take as soon as the first configuration is done.
 
-    def __init__(self, what: str, step: Callable[[str, int, int], None], total: int) -> None:
-        self._what, self._step, self._total = what, step, total
-        self._done, self._started = 0, seconds()
+    The first configuration of a system takes longest, and so may the first step that touches a large package: they
+    compile what all others depend on as well. So the middle of what was seen counts, not the mean.
+    """
+
+    def __init__(self, what: str, step: Callable[[str, int, int], None], configs: Sequence[BuildConfig]) -> None:
+        """Take all configurations in their order, one step after the other."""
+        self._what, self._step, self._configs = what, step, configs
+        self._at, self._started = -1, seconds()
+        self._since = self._started
+        self._first: dict[str, float] = {}
+        self._again: dict[str, list[float]] = {}
+
+    def begin(self) -> None:
+        """Say that the next configuration begins."""
+        now = seconds()
+        if self._at >= 0:
+            done, took = self._configs[self._at], now - self._since
+            if done.goos in self._first:
+                self._again.setdefault(done.name, []).append(took)
+            else:
+                self._first[done.goos] = took
+        self._at, self._since = self._at + 1, now
+        self.tell()
 
     def tell(self) -> None:
-        rest = (seconds() - self._started) / self._done * (self._total - self._done) if self._done else None
-        told = f", about {rest:.0f} s left: configuration" if rest is not None else ": configuration"
-        self._step(f"{self._what}{told}", self._done, self._total)
-        self._done += 1
+        """Say how far the work is now."""
+        now = seconds()
+        told = [f"{_span(now - self._started)} so far"] if now - self._started >= 1 else []
+        if self._first:
+            told.append(f"about {_span(self._left(now - self._since))} left")
+        self._step(", ".join((self._what, *told)) + ": configuration", self._at, len(self._configs))
+
+    def _left(self, spent: float) -> float:
+        """Return the seconds that are left, `spent` seconds after the configuration began."""
+        first = sum(self._first.values()) / len(self._first)
+        usual = _middle([one for took in self._again.values() for one in took if one >= 1] or [_AGAIN * first])
+        met = set(self._first)
+        rest = []
+        for config in self._configs[self._at :]:
+            own = self._again.get(config.name, [])
+            rest.append(first if config.goos not in met else _middle(own) if len(own) > 1 else min([usual, *own]))
+            met.add(config.goos)
+        return max(rest[0] - spent, 0.0) + sum(rest[1:])
+
+
+def _middle(values: Sequence[float]) -> float:
+    """Return the median, of two the lower."""
+    return sorted(values)[(len(values) - 1) // 2]
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 class _Bench:
@@ -90,7 +139,7 @@ class _Bench:
         self._copy.apply(stage.changes)
         found = {}
         for config in BUILD_CONFIGS:
-            self._pace.tell()
+            self._pace.begin()
             paths = self._selected(stage, config)
             found[config.name] = paths if isinstance(paths, _Found) else self._compile(stage, config, paths)
         return _checked("build", stage, found)
@@ -101,7 +150,7 @@ class _Bench:
         found: dict[str, _Found] = {}
         plain: frozenset[str] | None = None
         for config in BUILD_CONFIGS:
-            self._pace.tell()
+            self._pace.begin()
             goos, _ = self._go.system
             if config.goos != goos:
                 gap = Gap(config.name, f"its tests cannot run on {goos}", (config.name,), blocks=False)
@@ -195,7 +244,7 @@ class _Bench:
         own = config.goos == goos
         env = self._env | {"GOOS": config.goos, "GOARCH": goarch if own else config.goarch}
         env["CGO_ENABLED"] = "1" if own and self._cgo else "0"
-        answer = gotool.run(self._go, args, self._copy.module, env, _PATIENCE)
+        answer = gotool.run(self._go, args, self._copy.module, env, _PATIENCE, self._pace.tell)
         return replace(answer, err=self._copy.relative(answer.err))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +21,7 @@ from refactor_tool.model import (
     NothingScanned,
     Problem,
     Snapshot,
+    ToolError,
     Unparsable,
     UsageError,
     gravest,
@@ -90,8 +92,7 @@ def prove(before: Snapshot | None, after: Snapshot, level: Level, cache: ParseCa
     if before is None:
         subject = Subject("tree", after, (stages.of_tree(after),))
     else:
-        change = stages.of_change(before, after)
-        subject = Subject("change", after, (change,) if change.changes else ())
+        subject = _change(before, after)
     with _deep():
         ran, toolchain = _climb(Request(None), subject, level, cache, step) if subject.stages else ((), "")
     return Verification(subject.snapshot, subject.kind, subject.stages, ran, level, toolchain, ())
@@ -119,9 +120,7 @@ def _subject(request: Request, cache: ParseCache, step: Step) -> Subject:
     if request.as_is:
         return Subject("tree", tree, (stages.of_tree(tree),))
     if request.base is not None:
-        before = read_ref(request.path, request.base)
-        change = stages.of_change(before, tree)
-        return Subject("change", tree, (change,) if change.changes else ())
+        return _change(read_ref(request.path, request.base), tree)
     if request.series is not None:
         series = read_series(request.series)
         return Subject("series", tree, stages.of_series(tree, apply_series(tree, series.patches), series.plan))
@@ -130,6 +129,12 @@ def _subject(request: Request, cache: ParseCache, step: Step) -> Subject:
     check_templates(SUITE, sources)
     plan = engine.plan(tree, SUITE, sources, progress=step, cache=cache)
     return Subject("series", tree, stages.of_plan(plan), plan.problems)
+
+
+def _change(before: Snapshot, after: Snapshot) -> Subject:
+    change = stages.of_change(before, after)
+    is_change = bool(change.changes) or any(gap.blocks for gap in stages.unread(change))
+    return Subject("change", after, (change,) if is_change else ())
 
 
 @contextmanager
@@ -146,42 +151,91 @@ def _deep() -> Iterator[None]:
 def _climb(
     request: Request, subject: Subject, wanted: Level, cache: ParseCache, step: Step
 ) -> tuple[tuple[Ran, ...], str]:
-    """Run the levels from the cheapest to the wanted one; after one that fails the next would only say so again."""
-    ran: list[Ran] = []
-    go: gotool.Go | None = None
-    for level in LEVELS:
-        if level not in LEVELS[: LEVELS.index(wanted) + 1]:
-            flag = "--run-tests" if level == "behaviour" else f"--level {level}"
-            ran.append(Ran(level, reason="not asked for", hint=f"{flag} does"))
-            continue
-        if (failed := next((one for one in ran if one.status == "failed"), None)) is not None:
-            ran.append(Ran(level, reason=f"level {failed.level} failed"))
-            continue
-        try:
-            if level != "syntax" and go is None:
-                go = gotool.find_go()
-            ran.append(Ran(level, _run(level, request, subject, cache, go, step)))
-        except EnvironmentFailure as error:
-            ran.append(Ran(level, reason=error.message, hint=error.hint, lacking=True))
-    return tuple(ran), go.version if go is not None else ""
+    """Run the levels from the cheapest to the wanted one."""
+    with _Types(subject, step) as beside:
+        if wanted != "syntax":
+            beside.begin()
+        ran: list[Ran] = []
+        for level in LEVELS:
+            if level not in LEVELS[: LEVELS.index(wanted) + 1]:
+                flag = "--run-tests" if level == "behaviour" else f"--level {level}"
+                ran.append(Ran(level, reason="not asked for", hint=f"{flag} does"))
+                continue
+            if reason := _hindrance(level, ran):
+                ran.append(Ran(level, reason=reason))
+                continue
+            try:
+                ran.append(Ran(level, _run(level, request, subject, cache, beside, step)))
+            except EnvironmentFailure as error:
+                ran.append(Ran(level, reason=error.message, hint=error.hint, lacking=True))
+    has_go = any(one.checked for one in ran if one.level != "syntax")
+    return tuple(ran), beside.go.version if has_go else ""
+
+
+def _hindrance(level: Level, ran: Sequence[Ran]) -> str:
+    """Return why a level is not tried; after one that fails the next would only say so again.
+
+    No compiler is set on what could not be looked at: it knows no limits.
+    """
+    for one in ran:
+        if one.status == "failed":
+            return f"level {one.level} failed"
+        if one.status == "not verified" and level in ("build", "behaviour"):
+            return f"level {one.level} is not verified"
+    return ""
 
 
 def _run(
-    level: Level, request: Request, subject: Subject, cache: ParseCache, go: gotool.Go | None, step: Step
+    level: Level, request: Request, subject: Subject, cache: ParseCache, beside: _Types, step: Step
 ) -> tuple[Checked, ...]:
     if level == "syntax":
         step("syntax", 0, len(subject.stages))
         rules = RULES if subject.kind == "series" else ()  # of a change by hand check --base says what is hazardous
         return syntax.check(subject.stages, rules, cache)
-    assert go is not None
-    module = _module(subject)
     if level == "types":
-        step("building the type checker, once", 0, 1)
-        program = gotool.checker(go)
-        step("types", 0, len(subject.stages))
-        question = types.request(module, subject.stages, str(go.goroot))
-        return types.read(gotool.ask(program, question, _PATIENCE), module, subject.stages)
-    return bench.run(level, request.path, subject.stages, module, go, network=request.network, step=step)
+        return beside.checked()
+    return bench.run(
+        level, request.path, subject.stages, _module(subject), beside.go, network=request.network, step=step
+    )
+
+
+class _Types:
+    """Level types, at work while something else is done; a context manager, with whose end it ends."""
+
+    def __init__(self, subject: Subject, step: Step) -> None:
+        self._subject, self._step = subject, step
+        self._answer: Callable[[float], bytes] | None = None
+        self._ends = ExitStack()
+
+    def __enter__(self) -> _Types:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._ends.close()
+
+    @cached_property
+    def go(self) -> gotool.Go:
+        """The toolchain; raises EnvironmentFailure where there is none."""
+        return gotool.find_go()
+
+    def begin(self) -> None:
+        """Ask the type checker, where it has been built already; what is in the way is told by `checked`."""
+        with suppress(ToolError):
+            if gotool.has_checker(self.go):
+                self._ask()
+
+    def checked(self) -> tuple[Checked, ...]:
+        """Return what the type checker says of each stage; raises ToolError where it cannot."""
+        if self._answer is None:
+            self._step("building the type checker, once", 0, 1)
+            self._ask()
+        assert self._answer is not None
+        self._step("types", 0, len(self._subject.stages))
+        return types.read(self._answer(_PATIENCE), _module(self._subject), self._subject.stages)
+
+    def _ask(self) -> None:
+        question = types.request(_module(self._subject), self._subject.stages, str(self.go.goroot))
+        self._answer = self._ends.enter_context(gotool.asking(gotool.checker(self.go), question))
 
 
 def _module(subject: Subject) -> str:

@@ -20,7 +20,7 @@ from refactor_tool.model import (
     Step,
 )
 from refactor_tool.record import replace
-from refactor_tool.verified import Origin, Stage, Written
+from refactor_tool.verified import Gap, Origin, Stage, Written
 from refactor_tool.verify.locate import line_after, locate
 
 
@@ -69,6 +69,17 @@ def of_change(before: Snapshot, after: Snapshot) -> Stage:
 def of_tree(tree: Snapshot) -> Stage:
     """Return the stage of a tree as it is: whatever is wrong in it counts."""
     return Stage("tree", tree.label, None, tree)
+
+
+def unread(stage: Stage) -> tuple[Gap, ...]:
+    """Return the Go files that were seen and not read, such as links, which a build would read.
+
+    They leave a stage unproven where it brings them, or where a tree is looked at as it is.
+    """
+    known = () if stage.before is None else stage.before.skipped
+    return tuple(
+        Gap(one.path, one.reason, blocks=one not in known) for one in stage.after.skipped if one.path.endswith(".go")
+    )
 
 
 def _written(places: Places, step: Step) -> Iterator[Written]:

@@ -17,6 +17,7 @@ from refactor_tool.record import replace
 from refactor_tool.rule import Rule, hazards, new_hazards
 from refactor_tool.verified import Checked, Fault, Gap, Stage
 from refactor_tool.verify.origin import trace
+from refactor_tool.verify.stages import unread
 
 #: A larger file is not read, here as by the type checker; the largest of k3s has 150 kB.
 LARGEST = 4 << 20
@@ -49,7 +50,7 @@ def _trees(stages: Sequence[Stage], cache: ParseCache) -> list[tuple[Tree | None
 def _proof(stage: Stage, before: Tree | None, after: Tree) -> Checked:
     changed = [change.path for change in stage.changes] if before is not None else list(after.snapshot.go_paths())
     large = [path for path in changed if _size(after, path) > LARGEST]
-    gaps = tuple(Gap(path, f"a file of {_size(after, path)} bytes") for path in large)
+    gaps = (*unread(stage), *(Gap(path, f"a file of {_size(after, path)} bytes") for path in large))
     if before is not None:
         flaws = prove(before, after, [change for change in stage.changes if change.path not in large])
         told = [_fault(after, flaw.path, flaw.span, flaw.message, "syntax") for flaw in flaws]

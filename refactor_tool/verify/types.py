@@ -15,6 +15,7 @@ from refactor_tool.model import EnvironmentFailure, Snapshot
 from refactor_tool.record import replace
 from refactor_tool.verified import BUILD_CONFIGS, BuildConfig, Checked, Fault, Gap, Stage
 from refactor_tool.verify.origin import trace
+from refactor_tool.verify.stages import unread
 
 SCHEMA = "refactor-tool-types/1"
 
@@ -78,7 +79,7 @@ def read(
         pairs = [pair for pair in told["pairs"] if pair["after"] == name]
         found = [(pair["config"], pair["new"]) for pair in pairs] or [(run["config"], run["errors"]) for run in runs]
         faults = tuple(replace(fault, origin=trace(stage, fault)) for fault in _faults(found))
-        gaps = (*_gaps(module, stage, runs, pairs), *_unseen(stage, notes[name]), *_unknown(told))
+        gaps = (*unread(stage), *_gaps(module, stage, runs, pairs), *_unseen(stage, notes[name]), *_unknown(told))
         out.append(Checked("types", tuple(one.name for one in configs), faults, gaps, _note(runs)))
     return tuple(out)
 

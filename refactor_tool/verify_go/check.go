@@ -54,7 +54,8 @@ type checker struct {
 	info   *types.Info
 	pkg    *types.Package
 	raw    []types.Error
-	hollow map[string]bool // see mentionsHollow
+	hollow map[string]bool    // see mentionsHollow
+	starts map[token.Pos]bool // see said
 	unit   *unit
 }
 

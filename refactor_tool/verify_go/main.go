@@ -21,7 +21,7 @@ import (
 func main() {
 	// Built with an old language version in go.mod, the type checker would refuse generic aliases.
 	os.Setenv("GODEBUG", "gotypesalias=1")
-	debug.SetGCPercent(400)
+	debug.SetGCPercent(800)
 	if err := serve(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "verify: "+err.Error())
 		os.Exit(1)

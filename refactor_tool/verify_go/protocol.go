@@ -13,7 +13,7 @@ const schema = "refactor-tool-types/1"
 // Request is everything the program may know about the tree under examination.
 type Request struct {
 	Module     string            `json:"module"`       // module path of the tree, as in its go.mod
-	GOROOT     string            `json:"goroot"`       // where src/ of the standard library is; default: that of the toolchain
+	GOROOT     string            `json:"goroot"`       // where src/ of the standard library is
 	Configs    []Config          `json:"configs"`      // build configurations, each checked in every tree
 	Trees      []Tree            `json:"trees"`        // states in order; errors are compared between neighbours
 	Blobs      map[string]string `json:"blobs"`        // blob id to UTF-8 text
@@ -120,8 +120,8 @@ type Response struct {
 
 // complete checks the request and fills in the defaults.
 func (r *Request) complete() error {
-	if r.Module == "" {
-		return errors.New("request without module")
+	if r.Module == "" || r.GOROOT == "" {
+		return errors.New("request without module or goroot")
 	}
 	if len(r.Configs) == 0 || len(r.Trees) == 0 {
 		return errors.New("request without configs or trees")

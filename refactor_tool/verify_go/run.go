@@ -24,15 +24,11 @@ func examine(req *Request) (*Response, error) {
 	sources := loadSources(req, fset)
 	clock.lap("parse")
 
-	goroot := req.GOROOT
-	if goroot == "" {
-		goroot = runtime.GOROOT()
-	}
 	systems := map[string]*standard{}
-	library := &stdFiles{files: map[string]*stdFile{}}
+	library := &stdFiles{files: map[string]*stdFile{}, made: map[string]*stdPackage{}}
 	for i := range req.Configs {
 		if key := req.Configs[i].GOOS + "/" + req.Configs[i].GOARCH; systems[key] == nil {
-			systems[key] = newStandard(goroot, &req.Configs[i], fset, library, apis)
+			systems[key] = newStandard(req.GOROOT, &req.Configs[i], fset, library, apis)
 		}
 	}
 	modules := readModules(req, sources)
@@ -58,7 +54,7 @@ func examine(req *Request) (*Response, error) {
 	s.mu.Lock() // for good: workers that are still busy after a stop must not touch what is read now
 	res := &Response{Schema: schema, Go: runtime.Version(), Std: "source", Stopped: stopped, Trees: []TreeNote{}, Runs: []Run{}, Pairs: []Pair{}}
 	if !systems[req.Configs[0].GOOS+"/"+req.Configs[0].GOARCH].available {
-		res.Std = "unknown: no source of the standard library in " + goroot
+		res.Std = "unknown: no source of the standard library in " + req.GOROOT
 	}
 	for _, m := range modules {
 		res.Trees = append(res.Trees, m.note)
@@ -205,8 +201,11 @@ func (s *schedule) work() {
 		n := s.ready[0]
 		s.ready = s.ready[1:]
 		s.mu.Unlock()
-		key := s.key(n, n.kind == variantNode)
 		full := s.key(n, false)
+		key := full
+		if n.kind == variantNode {
+			key = s.key(n, true)
+		}
 		s.mu.Lock()
 		if u := s.memo[full]; u != nil {
 			key = full // a variant that reads the same as its lib

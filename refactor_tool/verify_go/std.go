@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/build"
 	"go/parser"
@@ -37,10 +38,12 @@ type stdPackage struct {
 	pkg  *types.Package
 }
 
-// stdFiles holds the files of the standard library for all systems.
+// stdFiles holds what all systems share of the standard library: its files, and each package whose files and
+// imports are the same for several systems.
 type stdFiles struct {
 	mu    sync.Mutex
 	files map[string]*stdFile
+	made  map[string]*stdPackage
 }
 
 type stdFile struct {
@@ -115,9 +118,29 @@ func (s *standard) load(p string) *types.Package {
 		return nil
 	}
 	s.loaded.Add(1)
-	conf := types.Config{Importer: s, IgnoreFuncBodies: true, FakeImportC: true, Error: func(error) {}, Sizes: types.SizesFor("gc", s.ctx.GOARCH)}
-	pkg, _ := conf.Check(p, s.fset, files, nil) // errors come from what was left out
-	return s.apis.canonical(pkg, nil)
+	entry := s.files.shared(s.key(p, files))
+	entry.once.Do(func() {
+		conf := types.Config{Importer: s, IgnoreFuncBodies: true, FakeImportC: true, Error: func(error) {}, Sizes: types.SizesFor("gc", s.ctx.GOARCH)}
+		pkg, _ := conf.Check(p, s.fset, files, nil) // errors come from what was left out
+		entry.pkg = s.apis.canonical(pkg, nil)
+	})
+	return entry.pkg
+}
+
+// key identifies all that a package depends on, and loads what it imports.
+func (s *standard) key(p string, files []*ast.File) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %s\n", p, s.ctx.GOARCH)
+	for _, file := range files {
+		fmt.Fprintf(&text, "%d", file.FileStart)
+		for _, spec := range file.Imports {
+			if imported, err := s.Import(strings.Trim(spec.Path.Value, `"`)); err == nil {
+				fmt.Fprintf(&text, " %d", s.apis.id(imported))
+			}
+		}
+		text.WriteByte('\n')
+	}
+	return text.String()
 }
 
 func (s *standard) sourceNames(dir string) []string {
@@ -139,6 +162,18 @@ func (s *standard) matches(name string, file *stdFile) bool {
 	ctx.OpenFile = func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(file.text)), nil }
 	match, _ := ctx.MatchFile("", name)
 	return match
+}
+
+// shared returns the package of a key, which the first to ask makes.
+func (f *stdFiles) shared(key string) *stdPackage {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	entry := f.made[key]
+	if entry == nil {
+		entry = &stdPackage{}
+		f.made[key] = entry
+	}
+	return entry
 }
 
 // get returns the file, read.
@@ -190,6 +225,7 @@ func dropImports(file *ast.File) {
 		return true
 	})
 	var decls []ast.Decl
+	file.Imports = nil
 	for _, decl := range file.Decls {
 		gen, ok := decl.(*ast.GenDecl)
 		if !ok || gen.Tok != token.IMPORT {
@@ -205,6 +241,7 @@ func dropImports(file *ast.File) {
 			}
 			if used[name] {
 				specs = append(specs, spec)
+				file.Imports = append(file.Imports, spec)
 			}
 		}
 		if len(specs) > 0 {

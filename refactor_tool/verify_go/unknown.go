@@ -282,6 +282,11 @@ func (c *checker) compare(s *source, value ast.Expr, want types.Type) {
 	if got.Type == nil || want == nil || isUnknown(got.Type) || isUnknown(want) || got.IsNil() || got.IsType() {
 		return
 	}
+	if method := c.hiddenLack(value, got.Type, want); method != "" {
+		c.add(problemAt(s, value.Pos(), fmt.Sprintf("%s does not implement %s (missing method %s)",
+			c.show(got.Type), c.show(want), method), codeNames[codeInvalidIfaceAssign]))
+		return
+	}
 	if method, have, need := wrongMethod(got.Type, want); method != "" {
 		c.add(problemAt(s, value.Pos(), fmt.Sprintf("%s does not implement %s (wrong type for method %s: have %s, want %s)",
 			c.show(got.Type), c.show(want), method, c.show(have), c.show(need)), codeNames[codeInvalidIfaceAssign]))
@@ -290,10 +295,7 @@ func (c *checker) compare(s *source, value ast.Expr, want types.Type) {
 	if !mentionsUnknown(got.Type) && !mentionsUnknown(want) {
 		return
 	}
-	if _, iface := want.Underlying().(*types.Interface); iface {
-		return // a type that lacks a method shows no invalid type in the message
-	}
-	if _, param := want.(*types.TypeParam); param {
+	if types.IsInterface(want) {
 		return
 	}
 	if _, tuple := got.Type.(*types.Tuple); !tuple && !maybeAssignable(got.Type, want) {
@@ -310,6 +312,37 @@ func (c *checker) show(t types.Type) string {
 		return pkg.Name()
 	})
 	return strings.ReplaceAll(text, "invalid type", "unknown")
+}
+
+// hiddenLack returns the first method that the interface demands and t has not, where the checker has not said so: it
+// keeps silent where it would have to show a type, or the signature of a like-named method, that is partly unknown.
+// That t lacks the name is certain all the same, unless it embeds something unknown.
+func (c *checker) hiddenLack(value ast.Expr, t, want types.Type) string {
+	iface, ok := want.Underlying().(*types.Interface)
+	_, param := want.(*types.TypeParam)
+	_, tuple := t.(*types.Tuple)
+	if !ok || param || tuple || types.IsInterface(t) || embedsUnknown(t, nil) || c.said(value.Pos()) {
+		return ""
+	}
+	for i := 0; i < iface.NumMethods(); i++ {
+		method := iface.Method(i)
+		if obj, _, _ := types.LookupFieldOrMethod(t, false, method.Pkg(), method.Name()); obj == nil {
+			return method.Name()
+		}
+	}
+	return ""
+}
+
+// said reports whether the checker has an error about what starts at pos.
+func (c *checker) said(pos token.Pos) bool {
+	if c.starts == nil {
+		c.starts = map[token.Pos]bool{}
+		for i := range c.raw {
+			start, _ := extent(&c.raw[i])
+			c.starts[start] = true
+		}
+	}
+	return c.starts[pos]
 }
 
 // wrongMethod returns the first method that t has with another signature than the interface demands, where

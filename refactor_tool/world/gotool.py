@@ -15,12 +15,17 @@ import signal
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 from refactor_tool.model import EnvironmentFailure
 from refactor_tool.record import record
+from refactor_tool.world import clock
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 #: The first Go that can build the type checker.
 _OLDEST = (1, 21)
@@ -96,20 +101,13 @@ def checker(go: Go) -> Path:
 
     Several runs may build it at the same time; the last one to end wins, and all get the same program.
     """
-    source = Path(__file__).resolve().parents[1] / "verify_go"
-    files = sorted(path for path in source.iterdir() if path.suffix == ".go" or path.name == "go.mod")
-    digest = hashlib.sha256(go.version.encode())
-    for file in files:
-        data = file.read_bytes()
-        digest.update(b"\0%s %d\0" % (file.name.encode(), len(data)) + data)
-    cache = cache_folder()
-    program = cache / f"types-{digest.hexdigest()[:24]}{'.exe' if os.name == 'nt' else ''}"
+    program = _checker(go)
     if program.is_file():
         return program
     with tempfile.TemporaryDirectory(prefix="refactor-tool-") as scratch:
-        home = Home(cache, Path(scratch))
+        home = Home(program.parent, Path(scratch))
         made = program.with_name(f"{program.name}.{os.urandom(6).hex()}")
-        built = run(go, ("build", "-o", str(made), "."), source, environment(go, home), 600)
+        built = run(go, ("build", "-o", str(made), "."), _SOURCE, environment(go, home), 600)
         if built.code != 0:
             made.unlink(missing_ok=True)
             why = built.err.decode("utf-8", "replace").strip() or "it took longer than 10 minutes"
@@ -118,18 +116,37 @@ def checker(go: Go) -> Path:
     return program
 
 
-def ask(program: Path, question: bytes, seconds: float) -> bytes:
-    """Return the checker's answer to a question; it runs in an empty folder with no environment.
+def has_checker(go: Go) -> bool:
+    """Say whether the type checker has been built already."""
+    return _checker(go).is_file()
 
-    Raises EnvironmentFailure where it fails or takes longer than it is given.
+
+@contextmanager
+def asking(program: Path, question: bytes) -> Iterator[Callable[[float], bytes]]:
+    """Put a question to the checker, which works on it beside us, and give what waits for its answer.
+
+    It runs in an empty folder with no environment, and ends with the block at the latest. The answer raises
+    EnvironmentFailure where the checker fails or takes longer than the seconds it is given from then on.
     """
-    with tempfile.TemporaryDirectory(prefix="refactor-tool-") as empty:
-        answer = _run([str(program)], Path(empty), {}, seconds, question)
-    if answer.code == 0:
-        return answer.out
-    why = answer.err.decode("utf-8", "replace").strip().splitlines() or ["it gave no reason"]
-    what = f"took longer than {seconds:.0f} seconds" if answer.code is None else f"failed: {why[0]}"
-    raise EnvironmentFailure(f"the type checker {what}", "please report it")
+    with tempfile.TemporaryDirectory(prefix="refactor-tool-") as empty, tempfile.TemporaryFile() as asked:
+        asked.write(question)
+        asked.seek(0)
+        process = _started([str(program)], Path(empty), {}, asked)
+
+        def answer(seconds: float) -> bytes:
+            answer = _finished(process, seconds)
+            if answer.code == 0:
+                return answer.out
+            why = answer.err.decode("utf-8", "replace").strip().splitlines() or ["it gave no reason"]
+            what = f"took longer than {seconds:.0f} seconds" if answer.code is None else f"failed: {why[0]}"
+            raise EnvironmentFailure(f"the type checker {what}", "please report it")
+
+        with process:
+            try:
+                yield answer
+            finally:
+                if process.poll() is None:
+                    _end(process.pid)
 
 
 def environment(go: Go, home: Home, *, network: bool = False, cgo: bool = False) -> dict[str, str]:
@@ -164,9 +181,16 @@ def environment(go: Go, home: Home, *, network: bool = False, cgo: bool = False)
     return env | {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
 
 
-def run(go: Go, args: Sequence[str], folder: Path, env: Mapping[str, str], seconds: float) -> Answer:
-    """Run a go command in a folder and return what it answered, success or not."""
-    return _run([str(go.program), *args], folder, env, seconds, b"")
+def run(
+    go: Go,
+    args: Sequence[str],
+    folder: Path,
+    env: Mapping[str, str],
+    seconds: float,
+    tell: Callable[[], None] | None = None,
+) -> Answer:
+    """Run a go command in a folder and return what it answered, success or not; `tell` is called now and then."""
+    return _run([str(go.program), *args], folder, env, seconds, tell)
 
 
 def c_compiler() -> str:
@@ -174,10 +198,22 @@ def c_compiler() -> str:
     return shutil.which("gcc") or shutil.which("clang") or ""
 
 
+#: The source of the type checker.
+_SOURCE = Path(__file__).resolve().parents[1] / "verify_go"
 _ELSEWHERE = "name another folder with XDG_CACHE_HOME"
 #: Where programs keep settings below a home, as Go sees it.
 _CONFIG = os.path.join("Library", "Application Support") if sys.platform == "darwin" else ".config"
 _PROXIES = frozenset(("http_proxy", "https_proxy", "no_proxy"))
+
+
+def _checker(go: Go) -> Path:
+    """Return where the type checker is kept: its name tells the toolchain and the source it is built of."""
+    files = sorted(path for path in _SOURCE.iterdir() if path.suffix == ".go" or path.name == "go.mod")
+    digest = hashlib.sha256(go.version.encode())
+    for file in files:
+        data = file.read_bytes()
+        digest.update(b"\0%s %d\0" % (file.name.encode(), len(data)) + data)
+    return cache_folder() / f"types-{digest.hexdigest()[:24]}{'.exe' if os.name == 'nt' else ''}"
 
 
 def _programs() -> list[Path]:
@@ -215,7 +251,7 @@ def _settings(program: Path, *names: str) -> dict[str, str]:
         named = os.environ.get("XDG_CONFIG_HOME", "") if sys.platform != "darwin" else ""
         env.setdefault("GOENV", os.path.join(named or os.path.join(home, _CONFIG), "go", "env"))
         _refuse_telemetry(Path(empty))
-        answer = _run([str(program), "env", "-json", *names], Path(empty), env, 60, b"")
+        answer = _run([str(program), "env", "-json", *names], Path(empty), env, 60)
     try:
         told = json.loads(answer.out) if answer.code == 0 else None
     except ValueError:
@@ -238,17 +274,37 @@ def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in digits if part)
 
 
-def _run(command: Sequence[str], folder: Path, env: Mapping[str, str], seconds: float, question: bytes) -> Answer:
-    """Run a program in a session of its own, so that whatever it starts ends with it."""
-    from subprocess import PIPE, Popen, TimeoutExpired
+def _run(
+    command: Sequence[str], folder: Path, env: Mapping[str, str], seconds: float, tell: Callable[[], None] | None = None
+) -> Answer:
+    """Run a program that is asked nothing, and wait for it."""
+    from subprocess import DEVNULL
+
+    return _finished(_started(command, folder, env, DEVNULL), seconds, tell)
+
+
+def _started(command: Sequence[str], folder: Path, env: Mapping[str, str], asked: int | IO[bytes]) -> Popen[bytes]:
+    """Start a program in a session of its own, so that whatever it starts ends with it."""
+    from subprocess import PIPE, Popen
 
     try:
-        process = Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=folder, env=env, start_new_session=True)
+        return Popen(command, stdin=asked, stdout=PIPE, stderr=PIPE, cwd=folder, env=env, start_new_session=True)
     except OSError as error:
         raise EnvironmentFailure(f"{command[0]}: cannot be run: {error.strerror}", INSTALL) from None
+
+
+def _finished(process: Popen[bytes], seconds: float, tell: Callable[[], None] | None = None) -> Answer:
+    """Return what a program answers; it is ended where it takes too long. `tell` is called every second."""
+    from subprocess import TimeoutExpired
+
+    deadline = clock.seconds() + seconds
     try:
-        out, err = process.communicate(question, timeout=seconds)
-    except TimeoutExpired:
+        while (left := deadline - clock.seconds()) > 0:
+            with suppress(TimeoutExpired):
+                out, err = process.communicate(timeout=min(left, 1.0))
+                return Answer(process.returncode, out, err)
+            if tell is not None:
+                tell()
         _end(process.pid)
         out, err = process.communicate()
         return Answer(None, out, err)
@@ -256,7 +312,6 @@ def _run(command: Sequence[str], folder: Path, env: Mapping[str, str], seconds: 
         _end(process.pid)
         process.wait()
         raise
-    return Answer(process.returncode, out, err)
 
 
 def _end(group: int) -> None:

@@ -14,7 +14,7 @@ from refactor_tool.edits import quote_path
 from refactor_tool.model import Conflict, EnvironmentFailure, File, FileChange, Snapshot, UsageError
 from refactor_tool.record import record
 from refactor_tool.world.git import Git
-from refactor_tool.world.objects import is_source
+from refactor_tool.world.objects import LINK, SUBMODULE, is_source
 from refactor_tool.world.out import MARKER
 
 _MAIL = re.compile(rb"^From [0-9a-f]{40} ", re.MULTILINE)
@@ -59,7 +59,8 @@ def read_series(path: Path) -> Series:
 def apply_series(base: Snapshot, patches: Iterable[tuple[str, bytes]]) -> list[tuple[str, tuple[FileChange, ...]]]:
     """Return what each patch changes in the snapshot left by the ones before it; mails without a patch are left out.
 
-    Only Go source and go.mod are looked at. Raises Conflict for a patch that does not apply.
+    Only Go source and go.mod are looked at. Raises Conflict for a patch that does not apply, or that
+    makes one of them a link.
     """
     with tempfile.TemporaryDirectory(prefix="refactor-tool-") as folder:
         git = Git(Path(folder))
@@ -80,7 +81,7 @@ def apply_series(base: Snapshot, patches: Iterable[tuple[str, bytes]]) -> list[t
                     "name the tree that the series was made from: PATH, --ref REF",
                 )
             after = git.run("write-tree", env=index).decode().strip()
-            out.append((name, _changes(git, tree, after)))
+            out.append((name, _changes(git, tree, after, name)))
             tree = after
     return out
 
@@ -94,13 +95,15 @@ def _stream(base: Snapshot) -> Iterable[bytes]:
         yield b"\n"
 
 
-def _changes(git: Git, before: str, after: str) -> tuple[FileChange, ...]:
+def _changes(git: Git, before: str, after: str, name: str) -> tuple[FileChange, ...]:
     raw = git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", before, after)
     fields = raw.decode("utf-8", "surrogateescape").split("\0")[:-1]
     out = []
     for head, path in zip(fields[::2], fields[1::2], strict=True):
         old_mode, new_mode, old, new, _ = head.removeprefix(":").split(" ")
         if is_source(path):
+            if new_mode in (LINK, SUBMODULE):
+                raise Conflict(f"{name} makes {path} a link, which is not read", "leave the link out of the series")
             out.append(FileChange(path, _file(git, old_mode, old), _file(git, new_mode, new)))
     return tuple(sorted(out, key=lambda change: change.path))
 
