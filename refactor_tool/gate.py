@@ -242,7 +242,7 @@ def _moves(old: Snapshot, new: Snapshot, paths: Iterable[str]) -> dict[str, str]
         if file is None:
             continue
         likeness = {
-            name: 1.0 if gone[name].oid == file.oid else _likeness(gone[name].data, file.data)
+            name: 1.0 if gone[name].data == file.data else _likeness(gone[name].data, file.data)
             for name in gone
             if name not in out.values()
         }
