@@ -26,7 +26,7 @@ from refactor_tool.record import record, replace
 from refactor_tool.report.document import fingerprint_of, fingerprints, reason, severity, verdict_word
 from refactor_tool.report.words import counted
 
-#: How many pairs of a file that is gone and one that is new are compared; where there are more, the latter count as new.
+#: How many pairs of a file that is gone and one that is new are compared; beyond that the latter count as new.
 _MOST_PAIRS = 250_000
 #: What the gate itself can find.
 RULES: tuple[RuleInfo, ...] = tuple(
