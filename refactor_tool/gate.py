@@ -26,6 +26,8 @@ from refactor_tool.record import record, replace
 from refactor_tool.report.document import fingerprint_of, fingerprints, reason, severity, verdict_word
 from refactor_tool.report.words import counted
 
+#: How many pairs of a file that is gone and one that is new are compared; beyond that the latter count as new.
+_MOST_PAIRS = 250_000
 #: What the gate itself can find.
 RULES: tuple[RuleInfo, ...] = tuple(
     RuleInfo(id, title, help, "")
@@ -235,27 +237,53 @@ def _stale(found: Iterable[Result], baseline: Baseline) -> Iterator[Result]:
 
 def _moves(old: Snapshot, new: Snapshot, paths: Iterable[str]) -> dict[str, str]:
     """Return, for each of `paths` that is new, the file it was: the same bytes, else at least half of the lines."""
-    gone = {path: file for path, file in old.files.items() if path not in new.files and path.endswith(".go")}
+    gone = {path: file.data for path, file in old.files.items() if path not in new.files and path.endswith(".go")}
+    come = {path: new.files[path].data for path in sorted(set(paths) - set(old.files)) if path in new.files}
     out: dict[str, str] = {}
-    for path in sorted(set(paths) - set(old.files)):
-        file = new.files.get(path)
-        if file is None:
-            continue
-        likeness = {
-            name: 1.0 if gone[name].oid == file.oid else _likeness(gone[name].data, file.data)
-            for name in gone
-            if name not in out.values()
-        }
-        best = min(likeness, key=lambda name: (-likeness[name], name), default=None)
-        if best is not None and likeness[best] >= 0.5:
-            out[path] = best
+    same: dict[bytes, list[str]] = {}
+    for name in sorted(gone, reverse=True):
+        same.setdefault(gone[name], []).append(name)
+    for path, data in come.items():
+        if same.get(data):
+            out[path] = same[data].pop()
+    left = {name: _lines(gone[name]) for name in sorted(gone.keys() - set(out.values()))}
+    edited = {path: _lines(data) for path, data in come.items() if path not in out}
+    named: dict[str, list[str]] = {}
+    for name in left:
+        named.setdefault(_base(name), []).append(name)
+    # beside its only namesake first, as git does it: when a folder moves, a thousand files do
+    for path, lines in edited.items():
+        namesakes = named.get(_base(path), [])
+        if len(namesakes) == 1:
+            out |= _taken(path, lines, left, namesakes)
+    edited = {path: lines for path, lines in edited.items() if path not in out}
+    if len(edited) * len(left) <= _MOST_PAIRS:
+        for path, lines in edited.items():
+            out |= _taken(path, lines, left, list(left))
     return out
 
 
-def _likeness(one: bytes, other: bytes) -> float:
+def _taken(path: str, lines: Counter[bytes], left: dict[str, Counter[bytes]], names: list[str]) -> dict[str, str]:
+    """Take what a file was, the likest of some names, out of what is left; {} where none is like it."""
+    likeness = {name: _likeness(left[name], lines) for name in names if name in left}
+    best = min(likeness, key=lambda name: (-likeness[name], name), default="")
+    if not best or likeness[best] < 0.5:
+        return {}
+    del left[best]
+    return {path: best}
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _lines(data: bytes) -> Counter[bytes]:
+    return Counter(data.split(b"\n"))
+
+
+def _likeness(one: Counter[bytes], other: Counter[bytes]) -> float:
     """Return how much of two files is the same lines, 0 to 1."""
-    left, right = Counter(one.split(b"\n")), Counter(other.split(b"\n"))
-    return 2 * (left & right).total() / (left.total() + right.total())
+    return 2 * (one & other).total() / (one.total() + other.total())
 
 
 # --- the decision -------------------------------------------------------------------------------------

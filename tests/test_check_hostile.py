@@ -35,9 +35,6 @@ NESTED: dict[str, str] = {
     "a sum": f"{HEAD}_ = apiReady{'+1' * DEEP}\n}}\n",
     "negations": f"{HEAD}_ = {'!' * DEEP}apiReady\n}}\n",
     "receives": f"{HEAD}{'<-' * DEEP}apiReady\n}}\n",
-    "selectors": f"{HEAD}_ = a{'.b' * DEEP}.apiReady\n}}\n",
-    "pointers": f"package agent\n\nfunc hostile(apiReady {'*' * DEEP}int) {{}}\n",
-    "slices": f"package agent\n\ntype nodeReady {'[]' * DEEP}int\n",
     "labels": HEAD + "".join(f"l{number}: " for number in range(DEEP)) + "<-apiReady\n}\n",
 }
 
@@ -53,6 +50,38 @@ def test_nesting_without_end_ends_the_run_and_names_the_file(text: str, repo: Re
     ran = run("check", repo.path)
     assert ran.code == 5
     assert "pkg/agent/hostile.go" in ran.last and ("nested deeper" in ran.last or "does not parse" in ran.last)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        pytest.param(f"{HEAD}_ = a{'.b' * DEEP}.apiReady\n}}\n", 1, id="selectors"),
+        pytest.param(f"package agent\n\nfunc hostile(apiReady {'*' * DEEP}int) {{}}\n", 0, id="pointers to no channel"),
+        pytest.param(f"package agent\n\ntype nodeReady {'[]' * DEEP}int\n", 1, id="slices"),
+    ],
+)
+def test_name_beside_nesting_without_end_is_judged(text: str, code: int, repo: Repo) -> None:
+    repo.commit(trees.added(trees.after(), "pkg/agent/hostile.go", text))
+    ran = run("check", repo.path)
+    assert ran.code == code and (b"pkg/agent/hostile.go:" in ran.out) is (code == 1)
+
+
+#: What is nested without a bracket, and holds nothing of readiness.
+CHAINS: dict[str, str] = {
+    "strings": "\t_ = " + " +\n\t\t".join(['"x"'] * 2_000),
+    "calls": "\tnew(strings.Replacer)" + ".\n\t\tReplace(file)" * 2_000,
+    "selectors": f"\t_ = file{'.x' * DEEP}",
+    "slices": f"\tvar _ {'[]' * 2_000}int",
+    "else if": "\tif file == file {\n\t}" + " else if file == file {\n\t}" * 490,
+}
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
+def test_chain_does_not_keep_what_stands_beside_it_from_being_judged(chain: str, repo: Repo) -> None:
+    text = re.sub(r"\treturn .*", lambda found: f"{chain}\n{found[0]}", FIFTH["plain call"])
+    repo.commit(trees.added(trees.after(), EXTRA, text))
+    ran = run("check", repo.path, "--rules=all")
+    assert ran.code == 1 and f"{EXTRA}:" in ran.out.decode()
 
 
 NAMES = [

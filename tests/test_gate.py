@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -218,6 +219,28 @@ def test_file_that_moved_is_the_same_file(data: bytes, status: str) -> None:
     head = plan(replace(finding(path="pkg/new.go"), span=Span(at, at + 3)), files={"pkg/new.go": data})
     report = since(head, plan(finding(path="pkg/old.go")))
     assert [result.status for result in report.results] == [status]
+
+
+def test_file_that_moved_whole_is_not_taken_for_its_edited_copy() -> None:
+    head = plan(
+        finding(path="pkg/copy.go"), finding(path="pkg/new.go"), files={"pkg/copy.go": GO + b"// x\n", "pkg/new.go": GO}
+    )
+    report = since(head, plan(finding(path="pkg/old.go")))
+    assert [(result.path, result.status) for result in report.results] == [
+        ("pkg/copy.go", "open"),
+        ("pkg/new.go", "known"),
+    ]
+
+
+def test_thousands_of_files_that_moved_are_told_in_seconds() -> None:
+    count = 3_000
+    files = {f"pkg/new/f{at}.go": GO + b"// %d\n" % at for at in range(count)}
+    moved = plan(*(finding(path=path) for path in files), files=files)
+    known = plan(*(finding(path=path.replace("new", "old")) for path in files))
+    start = time.process_time()
+    report = since(moved, known)
+    assert time.process_time() - start < 20
+    assert {result.status for result in report.results} == {"known"}
 
 
 def test_copy_beside_the_original_is_new() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+
 import pytest
 
 from refactor_tool.model import Manual, Rewrite
@@ -413,3 +416,33 @@ def test_close_that_cannot_be_moved_is_left_to_a_person(body: str) -> None:
         f"{imports}type s struct{{ criReady chan struct{{}} }}\n\nfunc (s *s) CRI() error {{\n\t{body}\n}}\n", HELPER
     )
     assert [isinstance(one.verdict, Rewrite) for one in found(BY_ID["L02"], subject)] == [False]
+
+
+@pytest.mark.parametrize(
+    ("rule", "body"),
+    [
+        pytest.param("L01", lambda n: "select {\n" + "\tcase <-ready:\n" * n + "\t}", id="cases of one select"),
+        pytest.param("L02", lambda n: "defer close(ready)\n\t" * n, id="closes that one function defers"),
+        pytest.param("L02", lambda n: "defer close(ready)\n\tif x {\n\t\treturn\n\t}\n\t" * n, id="and exits between"),
+    ],
+)
+def test_work_grows_with_the_length_of_a_function(rule: str, body: Callable[[int], str]) -> None:
+    few, many = (_calls(rule, f"func f(ready chan struct{{}}) {{\n\t{body(count)}\n}}") for count in (200, 800))
+    assert many < 6 * few, f"{few} calls for 200, {many} for 800"
+
+
+def _calls(rule: str, body: str) -> int:
+    """Count the calls of Python functions that it takes to run a rule on a file."""
+    subject = tree(body)
+    calls = 0
+
+    def count(_frame: object, event: str, _arg: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        found(BY_ID[rule], subject)
+    finally:
+        sys.setprofile(None)
+    return calls

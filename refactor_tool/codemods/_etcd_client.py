@@ -40,19 +40,25 @@ _LIMITS = ("statusTimeout", "testTimeout")
 
 def of_client(tree: Tree) -> Iterator[Finding]:
     """Yield what becomes of the client, of the function that starts it, and of those that need it started."""
+    guarded = False
     for path, known in tree.types(package(tree, ETCD), "ETCD"):
         if isinstance(known.type, ast.StructType):
             verdict = _field(tree, path, known, known.type)
             yield finding(tree, path, known.name_span, verdict, "guards the client with a lock", "field", "etcd-client")
-            if isinstance(verdict, Leave) and not (verdict.done and _is_unguarded(tree)):
+            guarded = isinstance(verdict, Leave) and verdict.done and not _is_unguarded(tree)
+            if isinstance(verdict, Leave) and not verdict.done:
                 return
-    for path, decl in methods(tree, ETCD, "ETCD", "startClient"):
-        verdict = _StartClient(tree, path, tree.function(path, decl), receiver_of(decl)).verdict()
-        yield finding(tree, path, decl.signature, verdict, "starts the client under the lock", "start-client")
+    if not guarded:
+        for path, decl in methods(tree, ETCD, "ETCD", "startClient"):
+            verdict = _StartClient(tree, path, tree.function(path, decl), receiver_of(decl)).verdict()
+            yield finding(tree, path, decl.signature, verdict, "starts the client under the lock", "start-client")
+    elif not methods(tree, ETCD, "ETCD", "ensureClient"):
+        return
     readers = methods(tree, ETCD, "ETCD", "GetMembersClientURLs")
     for path, decl in readers:
-        verdict = _members(tree, path, tree.function(path, decl))
-        yield finding(tree, path, decl.signature, verdict, "starts the client if there is none", "member-urls")
+        if not guarded or b"ensureClient" not in tree.data(path)[decl.span.start : decl.span.end]:
+            verdict = _members(tree, path, tree.function(path, decl))
+            yield finding(tree, path, decl.signature, verdict, "starts the client if there is none", "member-urls")
     for use in _shapes.uses_of(tree, ast.FieldObject(package(tree, ETCD), "ETCD", "startClient"), folder=ETCD):
         in_reader = any(path == use.path and decl.span.contains(use.span) for path, decl in readers)
         if not in_reader and not tree.file(use.path).test:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from refactor_tool.gosrc import ast
+from refactor_tool.gosrc.depth import MOST_NESTED
 from refactor_tool.model import Span
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 #: Makes a span or another record without looking at what it is made of.
 _unchecked: Any = tuple.__new__
+#: Longer ones are for what refuses depth.
+_MOST_DOTS = 20
 #: Names with dots between them and nothing else, in ASCII, so that bytes are characters.
 _DOTTED = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_][A-Za-z_0-9]*)+")
 _LITERALS = frozenset(
@@ -43,10 +46,15 @@ _IDENTS = frozenset(
 
 
 class Converter:
-    """Convert nodes of one file."""
+    """Convert nodes of one file.
+
+    What lies in more than `MOST_NESTED` expressions becomes an `OtherExpr` without children: a chain, such as a sum of
+    a thousand strings, is that deep without a bracket, and must not stop who asks about something else in its function.
+    """
 
     def __init__(self, data: bytes) -> None:
         self.data = data
+        self._depth = 0
 
     # --- declarations -----------------------------------------------------------------------------
 
@@ -170,14 +178,19 @@ class Converter:
     def _var_stmt(self, node: Node, span: Span) -> ast.Stmt:
         return ast.VarStmt(span, "const" if node.type == "const_declaration" else "var", self._var_specs(node))
 
-    def _if(self, node: Node, span: Span) -> ast.Stmt:
-        other = node.child_by_field_name("alternative")
-        else_: ast.Block | ast.If | None = None
-        if other is not None:
-            inner = self.stmt(other) if other.type == "if_statement" else self.block(other)
-            else_ = inner if isinstance(inner, ast.If) else self.block(other)
+    def _if(self, node: Node, _span_: Span) -> ast.Stmt:
+        # from the last `else if` back, since a chain may have more links than Python has room for calls
+        chain = [node]
+        while (other := chain[-1].child_by_field_name("alternative")) is not None and other.type == "if_statement":
+            chain.append(other)
+        else_: ast.Block | ast.If | None = self.block(other) if other is not None else None
+        for link in reversed(chain[1:]):
+            else_ = self._link(link, else_)
+        return self._link(node, else_)
+
+    def _link(self, node: Node, else_: ast.Block | ast.If | None) -> ast.If:
         return ast.If(
-            span,
+            _span(node),
             self._simple(node.child_by_field_name("initializer")),
             self.expr(_field(node, "condition")),
             self.block(_field(node, "consequence")),
@@ -260,15 +273,21 @@ class Converter:
         if kind in _IDENTS:
             return self._ident(node)
         span = _span(node)
-        make = _EXPRS.get(kind)
-        if make is not None:
-            return make(self, node, span)
         if kind in _LITERALS:
             return ast.Literal_(span, kind, self.text(node))
-        return ast.OtherExpr(span, kind, tuple(self.expr(c) for c in node.named_children if c.type != "comment"))
+        if self._depth == MOST_NESTED:
+            return ast.OtherExpr(span, kind, ())
+        self._depth += 1
+        found = _EXPRS.get(kind, Converter._other)(self, node, span)
+        self._depth -= 1
+        return found
+
+    def _other(self, node: Node, span: Span) -> ast.Expr:
+        children = tuple([self.expr(child) for child in node.named_children if child.type != "comment"])
+        return ast.OtherExpr(span, node.type, children)
 
     def _selector(self, node: Node, span: Span) -> ast.Expr:
-        if _DOTTED.fullmatch(self.data, *span) is not None:
+        if _DOTTED.fullmatch(self.data, *span) is not None and self.data.count(b".", *span) < _MOST_DOTS:
             return self._dotted(span)
         qualified = node.type == "qualified_type"
         x, name = ("package", "name") if qualified else ("operand", "field")

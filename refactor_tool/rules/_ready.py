@@ -132,12 +132,21 @@ class BareReceive:
 
 def bare_receives(tree: Tree, paths: Collection[str] | None = None) -> Iterator[BareReceive]:
     """Yield the bare receives of readiness, in all files or those of `paths`."""
+    bounded: dict[tuple[str, Span], bool] = {}  # one select may have thousands of cases
     for site in sites(tree, b"<-", in_file=(b"eady",), keep=_may_wait, paths=paths):
         receive = site.inside[-1] if site.inside else None
-        if isinstance(receive, ast.Unary) and receive.op == "<-" and not _is_bounded(tree, site):
-            channel = ready_channel(tree, site.path, receive.x)
-            if channel is not None:
-                yield BareReceive(site, receive, channel)
+        if not isinstance(receive, ast.Unary) or receive.op != "<-":
+            continue
+        select = _select_of(site)
+        if select is not None:
+            key = (site.path, select.span)
+            if key not in bounded:
+                bounded[key] = _is_bounded(tree, site.path, select)
+            if bounded[key]:
+                continue
+        channel = ready_channel(tree, site.path, receive.x)
+        if channel is not None:
+            yield BareReceive(site, receive, channel)
 
 
 def _may_wait(data: bytes, at: int) -> bool:
@@ -145,15 +154,18 @@ def _may_wait(data: bytes, at: int) -> bool:
     return not is_type and _SAME_LINE_DONE.match(data, at) is None
 
 
-def _is_bounded(tree: Tree, site: Site) -> bool:
-    """Tell whether the receive is a case of a select that something else than readiness can end."""
+def _select_of(site: Site) -> ast.Select | None:
+    """Return the select that the receive is a case of."""
     case, select = site.nearest(ast.Case), site.nearest(ast.Select)
     if not isinstance(case, ast.Case) or not isinstance(select, ast.Select):
-        return False
-    if case.comm is None or not case.comm.span.contains(site.span):
-        return False
-    channels = [received(other.comm) for other in select.cases]
-    return any(channel is None or ready_channel(tree, site.path, channel) is None for channel in channels)
+        return None
+    return select if case.comm is not None and case.comm.span.contains(site.span) else None
+
+
+def _is_bounded(tree: Tree, path: str, select: ast.Select) -> bool:
+    """Tell whether something else than readiness can end a select."""
+    channels = [received(case.comm) for case in select.cases]
+    return any(channel is None or ready_channel(tree, path, channel) is None for channel in channels)
 
 
 def closed(call: ast.Expr) -> ast.Expr | None:

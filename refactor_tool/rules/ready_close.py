@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import chain
 
@@ -12,7 +13,7 @@ from refactor_tool.gosrc.walk import Function, Node, trail, walk
 from refactor_tool.model import Edit, Finding, Manual, Rewrite, Span
 from refactor_tool.record import record
 from refactor_tool.rule import Example, Rule
-from refactor_tool.rules._code import Site, by_hand, hazard, site_at, sites
+from refactor_tool.rules._code import Site, by_hand, hazard, sites
 from refactor_tool.rules._flow import before, ends_with_context, leaves, own, received, statements
 from refactor_tool.rules._ready import START_METHODS, closed, in_executor, is_wait, name_of, ready_channel, says_ready
 
@@ -31,6 +32,8 @@ func (r *ReadySignal) CloseIfNil(err error) error { return err }
 """
 _RETURNS_NIL = re.compile(r"\{\s*return nil\s*\}")
 _HELPER = b"func CloseIfNilErr("
+#: A variable is stored in a field.
+_STORE = re.compile(rb"^[ \t]*[\w.]+\.(\w+) = (\S+)\r?$", re.MULTILINE)
 #: How many statements before a close are looked at; each close is looked at alone, and a function may have thousands.
 _STEPS_BACK = 100
 
@@ -49,16 +52,13 @@ class Close:
 
 
 def _closes(tree: Tree) -> Iterator[Close]:
-    """Yield every close of a readiness channel, with its function converted as a whole."""
-    for found in sites(tree, b"close(", in_file=(b"eady",)):
-        call = found.inside[-1] if found.inside else None
+    """Yield every close of a readiness channel."""
+    for site in sites(tree, b"close(", in_file=(b"eady",)):
+        call = site.inside[-1] if site.inside else None
         channel = closed(call) if isinstance(call, ast.Call) else None
-        name = ready_channel(tree, found.path, channel) if channel is not None else None
-        site = site_at(found.path, tree.function(found.path, found.decl), found.span) if name is not None else None
-        if site is not None and name is not None:
-            node = site.inside[-1]
-            if isinstance(node, ast.Call):
-                yield Close(site, node, name, _deferring(site))
+        name = ready_channel(tree, site.path, channel) if channel is not None else None
+        if isinstance(call, ast.Call) and name is not None:
+            yield Close(site, call, name, _deferring(site))
 
 
 def _deferring(site: Site) -> Function | None:
@@ -80,9 +80,13 @@ def _is_literal_call(call: ast.Expr, literal: Function) -> bool:
 
 
 def _find_premature(tree: Tree) -> Iterator[Finding]:
+    exits: dict[tuple[str, Span], list[tuple[int, str]]] = {}  # one function may defer thousands of closes
     for close in chain(_closes(tree), _signals(tree)):
         if close.deferred_by is not None:
-            failure = _failing_exit(tree, close, close.deferred_by)
+            key = (close.site.path, close.deferred_by.span)
+            if key not in exits:
+                exits[key] = list(_failing_exits(tree, close.site.path, close.deferred_by))
+            failure = _failing_exit(_reached(tree, close, close.deferred_by), exits[key])
             shape = "deferred"
         else:
             failure = _failure_before(tree, close.site)
@@ -124,28 +128,28 @@ def _by_hand(close: Close) -> Manual:
     return by_hand(f"where {close.channel} stands for success cannot be told from the code", instruction)
 
 
-def _failing_exit(tree: Tree, close: Close, function: Function) -> str | None:
-    """Return on which way out of a function the deferred close is wrong, None where all of them are a success."""
-    if function.body is None:
-        return None
-    path, reached = close.site.path, _reached(tree, close, function)
-    for node in statements(function.body):
-        if not reached.contains(node.span):
-            continue
+def _failing_exit(reached: Span, exits: list[tuple[int, str]]) -> str | None:
+    """Return on which way out of what is reached a deferred close is wrong, None where all of them are a success."""
+    at = bisect_left(exits, reached.start, key=lambda one: one[0])
+    return exits[at][1] if at < len(exits) and exits[at][0] < reached.end else None
+
+
+def _failing_exits(tree: Tree, path: str, function: Function) -> Iterator[tuple[int, str]]:
+    """Yield where a function is left without a success, in order, and what is wrong there."""
+    for node in statements(function.body) if function.body is not None else ():
         match node:
             case ast.Return():
                 failure = _failing_return(tree, path, function, node)
                 if failure is not None:
-                    return failure
+                    yield node.span.start, failure
             case ast.ExprStmt(x=ast.Call() as call):
                 name = name_of(call)
                 if name == "RequestShutdown":
-                    return "a shutdown is requested"
-                if name.startswith("Fatal") or name == "panic" or tree.text(path, call.fun.span) == "os.Exit":
-                    return f"{name} is called"
+                    yield node.span.start, "a shutdown is requested"
+                elif name.startswith("Fatal") or name == "panic" or tree.text(path, call.fun.span) == "os.Exit":
+                    yield node.span.start, f"{name} is called"
             case _:
                 pass
-    return None
 
 
 def _reached(tree: Tree, close: Close, function: Function) -> Span:
@@ -259,7 +263,9 @@ def _mended(tree: Tree, close: Close) -> Rewrite | None:
     """Return the change of `defer close(c)` to a close around each returned value; None for other shapes."""
     site, function = close.site, close.deferred_by
     path, defer = site.path, site.nearest(ast.Defer)
-    if not isinstance(function, ast.FuncDecl) or function.body is None or defer not in function.body.stmts:
+    if site.crowded or not isinstance(function, ast.FuncDecl) or function.body is None:
+        return None
+    if defer not in function.body.stmts:
         return None
     if not close.call.args:
         return None
@@ -315,8 +321,12 @@ _ALTERNATIVES = frozenset({"Containerd", "Docker", "CRI"})
 
 def _find_unguarded(tree: Tree) -> Iterator[Finding]:
     owners: dict[tuple[str, ...], list[Close]] = {}
+    stores: dict[tuple[str, Span], dict[str, list[Span]]] = {}  # one function may close thousands of locals
     for close in _closes(tree):
-        owner = _owner(tree, close)
+        key = (close.site.path, close.site.decl.span)
+        if key not in stores:
+            stores[key] = _stores(tree, *key)
+        owner = _owner(tree, close, stores[key])
         if owner is not None and not _is_guarded(tree, close):
             owners.setdefault(owner, []).append(close)
     verdict = by_hand("which close comes first is not fixed", "close the channel through a sync.Once, in one place")
@@ -335,7 +345,7 @@ def _find_unguarded(tree: Tree) -> Iterator[Finding]:
                 yield hazard("L04", close.site, close.call.span, message, verdict, "closed-per-call")
 
 
-def _owner(tree: Tree, close: Close) -> tuple[str, ...] | None:
+def _owner(tree: Tree, close: Close, stores: dict[str, list[Span]]) -> tuple[str, ...] | None:
     """Return what holds the closed channel: a field, also where a local is stored in it, or the local itself."""
     path = close.site.path
     (channel,) = close.call.args
@@ -343,7 +353,7 @@ def _owner(tree: Tree, close: Close) -> tuple[str, ...] | None:
         case ast.FieldObject(package=package, type=owner, name=name):
             return "field", package, owner, name
         case ast.LocalObject(name=name, at=at, kind="var"):
-            for use in tree.occurrences_at(path, _stored(tree, close, name)):
+            for use in tree.occurrences_at(path, stores.get(name, [])):
                 if isinstance(use.object, ast.FieldObject):
                     return "field", use.object.package, use.object.type, use.object.name
             return "local", path, str(at.start)
@@ -351,11 +361,12 @@ def _owner(tree: Tree, close: Close) -> tuple[str, ...] | None:
             return None
 
 
-def _stored(tree: Tree, close: Close, name: str) -> list[Span]:
-    """Return the names of the fields that a local is stored in."""
-    stored = re.compile(rb"^[ \t]*[\w.]+\.(\w+) = " + name.encode() + rb"\r?$", re.MULTILINE)
-    span = close.site.decl.span
-    return [Span(*found.span(1)) for found in stored.finditer(tree.data(close.site.path), span.start, span.end)]
+def _stores(tree: Tree, path: str, function: Span) -> dict[str, list[Span]]:
+    """Return the names of the fields that the locals of a function are stored in, by these."""
+    found: dict[str, list[Span]] = {}
+    for match in _STORE.finditer(tree.data(path), *function):
+        found.setdefault(match[2].decode("utf-8", "replace"), []).append(Span(*match.span(1)))
+    return found
 
 
 def _is_guarded(tree: Tree, close: Close) -> bool:
