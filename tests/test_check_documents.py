@@ -87,6 +87,11 @@ def replaced(data: bytes, replacements: list[dict[str, Any]]) -> bytes:
     return edits.apply(data, made)
 
 
+def in_fixture(place: dict[str, Any]) -> str:
+    """Return the path in the fixture of a place, which SARIF names from the top of this repository."""
+    return str(place["artifactLocation"]["uri"]).removeprefix(read_tree(FIXTURE).prefix)
+
+
 def test_fixes_are_exact_to_the_byte_and_whole() -> None:
     snapshot = read_tree(FIXTURE)
     cache = ParseCache()
@@ -104,14 +109,14 @@ def test_fixes_are_exact_to_the_byte_and_whole() -> None:
     for result in rewrites:
         region = result["locations"][0]["physicalLocation"]["region"]
         span = Span(region["byteOffset"], region["byteOffset"] + region["byteLength"])
-        path = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        path = in_fixture(result["locations"][0]["physicalLocation"])
         expected = next(
             files
             for (id, message, where, at), files in wanted.items()
             if (id, where, at) == (result["ruleId"], path, span) and message in result["message"]["text"]
         )
         (fix,) = result["fixes"]
-        changed = {change["artifactLocation"]["uri"]: change["replacements"] for change in fix["artifactChanges"]}
+        changed = {in_fixture(change): change["replacements"] for change in fix["artifactChanges"]}
         assert set(changed) == set(expected)
         for name, replacements in changed.items():
             before = snapshot.files[name].data if name in snapshot.files else b""
@@ -127,13 +132,9 @@ def test_fixes_of_the_first_step_together_are_that_step() -> None:
     (result,) = [result for result in log["results"] if result["ruleId"] == first.id]
     (fix,) = result["fixes"]
     made = {
-        change["artifactLocation"]["uri"]: replaced(
-            planned.base.files[change["artifactLocation"]["uri"]].data
-            if change["artifactLocation"]["uri"] in planned.base.files
-            else b"",
-            change["replacements"],
-        )
+        path: replaced(planned.base.files[path].data if path in planned.base.files else b"", change["replacements"])
         for change in fix["artifactChanges"]
+        for path in [in_fixture(change)]
     }
     assert made == {change.path: change.after.data for change in first.changes if change.after is not None}
 
