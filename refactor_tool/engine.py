@@ -241,7 +241,7 @@ def _unread(snapshot: Snapshot, folder: str, lacks: str) -> ToolError | None:
     """Return what kept a file of a folder from being read, where that may be why something is not found in it."""
     for path in (path for path in snapshot.go_paths() if path.rpartition("/")[0] == folder):
         if b"\0" in snapshot.files[path].data:
-            return Unparsable(f"{path}: not UTF-8 text: it holds a NUL byte", "convert the file to UTF-8")
+            return Unparsable("not UTF-8 text: it holds a NUL byte", "convert the file to UTF-8", path=path)
     aside = next((each for each in snapshot.skipped if each.path.rpartition("/")[0] == folder), None)
     return NothingScanned(lacks, f"{aside.path} was not read: {aside.reason}") if aside is not None else None
 

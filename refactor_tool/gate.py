@@ -97,10 +97,13 @@ def judge(
     return Report(plan, (*rules, *RULES), results, problems, pending, decision, base_name)
 
 
-def failure(code: ExitCode, message: str, label: str = ".", fail_on: FailOn = "error") -> Report:
-    """Return the report of a run that came to no result, so that no file of an earlier run speaks for it."""
+def failure(problem: Problem, label: str = ".", fail_on: FailOn = "error") -> Report:
+    """Return the report of a run that came to no result, so that no file of an earlier run speaks for it.
+
+    The problem's path is from the top of the repository.
+    """
     nothing = Snapshot({}, label=label)
-    problems = (Problem(code, message),)
+    problems = (problem,)
     plan = Plan(base=nothing, findings=(), steps=(), final=nothing, problems=problems)
     return Report(plan, RULES, (), problems, (), _decision(plan, (), problems, (), fail_on))
 

@@ -78,9 +78,16 @@ class NothingScanned(ToolError):
 
 
 class Unparsable(ToolError):
-    """A file that matters is not readable as Go source."""
+    """A file that matters is not readable as Go source: `what` is wrong in it, from a 1-based line on if known."""
 
     code = ExitCode.UNPARSABLE
+
+    def __init__(self, what: str, hint: str = "", *, path: str = "", at: Position | None = None) -> None:
+        place = f"{path}:{at.line}:{at.column}" if at is not None else path
+        super().__init__(f"{place}: {what}" if place else what, hint)
+        self.what = what
+        self.path = path
+        self.line = at.line if at is not None else None
 
 
 class Conflict(ToolError):

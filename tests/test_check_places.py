@@ -305,3 +305,16 @@ def test_services_are_told_files_from_the_top_of_the_repository(args: tuple[str,
     for name in formats:
         told = html.unescape((tmp_path / name).read_text(encoding="utf-8"))
         assert f"forks/k3s/{EXTRA}" in told and EXTRA not in told.replace(f"forks/k3s/{EXTRA}", ""), name
+
+
+def test_services_are_told_where_a_file_does_not_parse(tmp_path: Path) -> None:
+    top = Repo(tmp_path / "top")
+    broken = trees.edited(trees.before(), "pkg/util/api.go", "return err\n", "return err }}\n")
+    top.commit({f"forks/k3s/{name}": data for name, data in broken.items()})
+    ran = run("check", "--format=github", f"--format=sarif={tmp_path / 'sarif'}", top.path / "forks/k3s")
+    assert ran.code == 5
+    (line,) = [line for line in ran.out.decode().splitlines() if ",line=" in line]
+    assert line.startswith("::error file=forks/k3s/pkg/util/api.go,line=") and "does not parse as Go" in line
+    told = json.loads((tmp_path / "sarif").read_text(encoding="utf-8"))["runs"][0]["invocations"][0]
+    (note,) = told["toolExecutionNotifications"]
+    assert note["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "forks/k3s/pkg/util/api.go"

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from refactor_tool.gate import failure
-from refactor_tool.model import ExitCode
+from refactor_tool.model import ExitCode, Problem
 from refactor_tool.report.formats import FORMATS
 from tests.reports import everything, facts, finding, plan, shown, told
 
@@ -42,7 +42,7 @@ def test_format_tells_the_decision(name: str) -> None:
 @ALL
 @pytest.mark.parametrize("code", [ExitCode.USAGE, ExitCode.ENVIRONMENT, ExitCode.NOTHING_SCANNED, ExitCode.INTERNAL])
 def test_run_without_a_result_is_no_clean_run(name: str, code: ExitCode) -> None:
-    broken = failure(code, "it broke")
+    broken = failure(Problem(code, "it broke"))
     data = shown(name, broken)
     clean = shown(name, everything_right())
     assert b"it broke" in data.replace(b"&#32;", b" ")
@@ -131,7 +131,7 @@ def _reports():
     return [
         pytest.param(everything, id="one of everything"),
         pytest.param(everything_right, id="clean"),
-        pytest.param(lambda: failure(ExitCode.ENVIRONMENT, "no git"), id="failed"),
+        pytest.param(lambda: failure(Problem(ExitCode.ENVIRONMENT, "no git")), id="failed"),
     ]
 
 

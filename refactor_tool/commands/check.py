@@ -28,6 +28,7 @@ from refactor_tool.model import (
     Problem,
     Snapshot,
     ToolError,
+    Unparsable,
     UsageError,
 )
 from refactor_tool.outcome import Baseline, Report, Result, RuleInfo, is_held
@@ -80,13 +81,14 @@ def check(request: Request) -> ExitCode:
     try:
         report, outputs = _judge(request, outputs)
     except ToolError as error:
-        _write(_failed(request, error.code, f"{error.message}{f' ({error.hint})' if error.hint else ''}"), outputs)
+        _write(_failed(request, _problem(error)), outputs)
         return error.code
     except KeyboardInterrupt:
-        _write_files(_failed(request, ExitCode.INTERRUPTED, "interrupted"), outputs)
+        _write_files(_failed(request, Problem(ExitCode.INTERRUPTED, "interrupted")), outputs)
         raise
     except Exception as error:
-        _write_files(_failed(request, ExitCode.INTERNAL, f"internal error: {type(error).__name__}: {error}"), outputs)
+        bug = Problem(ExitCode.INTERNAL, f"internal error: {type(error).__name__}: {error}")
+        _write_files(_failed(request, bug), outputs)
         raise
     _write(report, outputs)
     return report.decision.code
@@ -162,7 +164,7 @@ def _judge(request: Request, outputs: tuple[Output, ...]) -> tuple[Report, tuple
     cache = ParseCache()
     with Progress() as progress:
         tree = _examine(_snapshot(request), wanted, cache, progress.step)
-        base = _examine(_base(request, settings), wanted, cache, progress.step) if settings.base else None
+        base = _examine_base(request, settings, wanted, cache, progress.step) if settings.base else None
         proved, unproved = _proof(
             request, tree.plan.base, base.plan.base if base is not None else None, cache, progress
         )
@@ -247,7 +249,25 @@ def _base(request: Request, settings: Config) -> Snapshot:
         raise EnvironmentFailure(f"the base: {error.message}", hint) from None
 
 
+def _examine_base(
+    request: Request, settings: Config, wanted: Sequence[Rule], cache: ParseCache, step: Step
+) -> gate.Examined:
+    try:
+        return _examine(_base(request, settings), wanted, cache, step)
+    except Unparsable as error:  # no place in the tree that is judged
+        raise Unparsable(f"the base: {error.message}", error.hint) from None
+
+
 def _examine(snapshot: Snapshot, wanted: Sequence[Rule], cache: ParseCache, step: Step) -> gate.Examined:
+    try:
+        return _examined(snapshot, wanted, cache, step)
+    except Unparsable as error:
+        if error.path:
+            error.path = f"{snapshot.prefix}{error.path}"
+        raise
+
+
+def _examined(snapshot: Snapshot, wanted: Sequence[Rule], cache: ParseCache, step: Step) -> gate.Examined:
     plan = engine.scan(snapshot, SUITE, progress=step, cache=cache)
     tree = tree_of(snapshot, cache)
     if wanted:
@@ -349,9 +369,16 @@ def _remarked(report: Report, remark: str) -> Report:
 # --- what is written ----------------------------------------------------------------------------------
 
 
-def _failed(request: Request, code: ExitCode, message: str) -> Report:
+def _failed(request: Request, problem: Problem) -> Report:
     label = request.ref if request.ref is not None else "staged" if request.staged else str(request.path or ".")
-    return gate.failure(code, message, label)
+    return gate.failure(problem, label)
+
+
+def _problem(error: ToolError) -> Problem:
+    hint = f" ({error.hint})" if error.hint else ""
+    if isinstance(error, Unparsable):
+        return Problem(error.code, f"{error.what}{hint}", error.path, error.line)
+    return Problem(error.code, f"{error.message}{hint}")
 
 
 def _write_files(report: Report, outputs: Sequence[Output]) -> None:

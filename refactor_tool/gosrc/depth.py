@@ -55,9 +55,8 @@ def told(tree: Tree) -> Iterator[None]:
         path = max(depths, key=lambda name: (depths[name], name), default="")
         if not path or depths[path] < MOST_NESTED:
             raise
-        raise Unparsable(
-            f"{path}: nested deeper than {MOST_NESTED} levels", "mend the file, or leave it out of the tree"
-        ) from None
+        what = f"nested deeper than {MOST_NESTED} levels"
+        raise Unparsable(what, "mend the file, or leave it out of the tree", path=path) from None
 
 
 def _depth(root: Node) -> int:

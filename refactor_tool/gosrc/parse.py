@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from refactor_tool.gosrc import tree as facts
 
+_MEND = "mend the file, or leave it out of the tree"
 _GENERATED = re.compile(rb"^// Code generated .* DO NOT EDIT\.$", re.MULTILINE)
 _GO_BUILD = re.compile(rb"^//go:build[ \t]+(.*?)\r?$", re.MULTILINE)
 _PLUS_BUILD = re.compile(rb"^// \+build[ \t]+(.*?)\r?$", re.MULTILINE)
@@ -235,20 +236,18 @@ def faults(parsed: Parsed) -> tuple[SyntaxFault, ...]:
 def require_go(path: str, parsed: Parsed) -> None:
     """Raise `Unparsable` naming file, line and what is wrong unless the blob is UTF-8 Go source of a sane depth."""
     if is_too_deep(parsed.data):
-        raise Unparsable(
-            f"{path}: brackets nested deeper than {MOST_NESTED} levels", "mend the file, or leave it out of the tree"
-        )
+        raise Unparsable(f"brackets nested deeper than {MOST_NESTED} levels", _MEND, path=path)
     try:
         parsed.data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = LineIndex(parsed.data).position(error.start).line
-        raise Unparsable(f"{path}:{line}: not UTF-8 text (byte {error.start})", "convert the file to UTF-8") from None
+        at = LineIndex(parsed.data).position(error.start)
+        what = f"not UTF-8 text (byte {error.start})"
+        raise Unparsable(what, "convert the file to UTF-8", path=path, at=at) from None
     if parsed.root.has_error:
         found = faults(parsed)
         where = LineIndex(parsed.data).position(found[0].span.start) if found else None
-        place = f"{path}:{where.line}:{where.column}" if where else path
         what = found[0].message if found else "syntax error"
-        raise Unparsable(f"{place}: does not parse as Go: {what}", "mend the file, or leave it out of the tree")
+        raise Unparsable(f"does not parse as Go: {what}", _MEND, path=path, at=where)
 
 
 def skeleton(path: str, parsed: Parsed) -> ast.GoFile:

@@ -162,4 +162,4 @@ def _encoded(path: str) -> bytes:
 
 
 def _unreadable(path: str, error: OSError) -> Unparsable:
-    return Unparsable(f"{path}: cannot be read: {error.strerror}", "check its mode")
+    return Unparsable(f"cannot be read: {error.strerror}", "check its mode", path=path)
