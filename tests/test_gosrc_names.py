@@ -241,7 +241,7 @@ def test_a_file_that_is_not_utf_8_is_named_with_its_line() -> None:
     from refactor_tool.model import File, Snapshot
 
     tree = Tree(Snapshot({"go.mod": File(b"module m\n"), "a.go": File(b"package a\n\n// \xff\n")}))
-    with pytest.raises(Unparsable, match=r"^a\.go:3: not UTF-8 text"):
+    with pytest.raises(Unparsable, match=r"^a\.go:3:4: not UTF-8 text"):
         tree.file("a.go")
 
 
