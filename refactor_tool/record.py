@@ -25,7 +25,7 @@ def record(cls: type[_T]) -> type[_T]:
     an attribute without a default after one with a default.
     """
     namespace = dict(vars(cls))
-    names = tuple(namespace.get("__annotations__", ()))
+    names = tuple(cls.__annotations__)
     required = [name in namespace for name in names]
     if required != sorted(required):
         raise TypeError(f"{cls.__name__}: an attribute without a default follows one with a default")
@@ -36,6 +36,7 @@ def record(cls: type[_T]) -> type[_T]:
         namespace.setdefault(name, method)
     namespace |= {name: _getter(at, None) for at, name in enumerate(names)}
     namespace |= {"__slots__": (), "__match_args__": names, "__new__": _first(names, defaults)}
+    namespace["__annotations__"] = cls.__annotations__  # they are not in the namespace of every Python
     return type(cls.__name__, (tuple,), namespace)
 
 
