@@ -203,16 +203,12 @@ def _run(
 def find(tree: Tree, codemod: Codemod) -> tuple[Finding, ...]:
     """Return a codemod's findings, sorted by path and place; a bug in it is noted with the codemod's id."""
     try:
-        return tuple(sorted(dict.fromkeys(codemod.find(tree)), key=_order))
+        return tuple(sorted(dict.fromkeys(codemod.find(tree)), key=lambda found: found.order))
     except ToolError:
         raise
     except Exception as error:
         error.add_note(f"codemod {codemod.id} on {tree.snapshot.label}")
         raise
-
-
-def _order(finding: Finding) -> tuple[str, Span, str, str]:
-    return finding.path, finding.span, finding.id, finding.message
 
 
 def _silent(_what: str, _at: int, _of: int) -> None:
@@ -260,7 +256,7 @@ def _survey(
             problems.extend(_anchor_problems(tree, codemod, mine, era))
         audited = audit(tree, found)
     problems.extend(_unclassified(tree, audited))
-    return tuple(sorted([*found, *audited], key=_order)), tuple(problems)
+    return tuple(sorted([*found, *audited], key=lambda found: found.order)), tuple(problems)
 
 
 def _done(findings: Iterable[Finding], suite: Sequence[Codemod]) -> tuple[str, ...]:

@@ -134,11 +134,11 @@ class Cover:
 
     def __init__(self, places: Iterable[tuple[str, Span]]) -> None:
         spans: dict[str, list[Span]] = {}
-        for path, span in places:
+        for path, span in sorted(places):
             spans.setdefault(path, []).append(span)
         # of the spans that begin before a place, the one that reaches farthest contains it if any of them does
         self._reach = {
-            path: ([span.start for span in sorted(own)], list(accumulate((span.end for span in sorted(own)), max)))
+            path: ([span.start for span in own], list(accumulate((span.end for span in own), max)))
             for path, own in spans.items()
         }
 
@@ -365,6 +365,11 @@ class Finding:
     def place(self) -> str:
         """Return the file and the function, for people."""
         return f"{self.path} {self.function}".rstrip()
+
+    @property
+    def order(self) -> tuple[str, Span, str, str]:
+        """Return what findings are sorted by: path and place, then what says it."""
+        return self.path, self.span, self.id, self.message
 
     @property
     def is_unclassified(self) -> bool:

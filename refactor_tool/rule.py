@@ -145,7 +145,7 @@ def _settled(rule: Rule, finding: Finding) -> Finding:
 
 
 def _sorted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(dict.fromkeys(findings), key=lambda found: (found.path, found.span, found.id, found.message)))
+    return tuple(sorted(dict.fromkeys(findings), key=lambda found: found.order))
 
 
 # --- for people -------------------------------------------------------------------------------------

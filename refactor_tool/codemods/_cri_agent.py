@@ -25,8 +25,7 @@ _RUN = re.compile(rb"\bRun\b")
 def closing(carriers: Carriers, use: Occurrence) -> Finding:
     """Let the executor close the channel: where it starts the runtime, or where there is none to start."""
     tree, path = carriers.tree, use.path
-    decl = tree.function_at(path, use.span.start)
-    whole = tree.function(path, decl) if decl is not None else None
+    whole = _shapes.whole_function(tree, path, use.span)
     place = _closing_statement(carriers, path, trail(whole, use.span)) if whole is not None else None
     if whole is None or place is None or _shapes.exit_of(functions_at(whole, use.span)[-1]) != "return err":
         span = _tested(carriers, path, trail(whole, use.span)) if whole is not None else None

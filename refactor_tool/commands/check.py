@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from refactor_tool import config, engine, gate
 from refactor_tool.codemods import SUITE
 from refactor_tool.commands import catalogue
+from refactor_tool.commands.printed import paint
 from refactor_tool.config import Config
 from refactor_tool.gosrc import depth
 from refactor_tool.gosrc.parse import ParseCache
@@ -297,8 +298,7 @@ def _compared(
 
 
 def _with_findings(plan: Plan, more: Iterable[Finding]) -> Plan:
-    whole = sorted((*plan.findings, *more), key=lambda found: (found.path, found.span, found.id, found.message))
-    return replace(plan, findings=tuple(whole))
+    return replace(plan, findings=tuple(sorted((*plan.findings, *more), key=lambda found: found.order)))
 
 
 def _with_fixes(report: Report, cache: ParseCache) -> Report:
@@ -396,7 +396,7 @@ def _write(report: Report, outputs: Sequence[Output]) -> None:
     _write_files(report, outputs)
     shown = next((output.format for output in outputs if output.file is None), "" if outputs else "text")
     if shown:
-        sys.stdout.buffer.write(render(shown, report, Paint(colour=colour_allowed(sys.stdout))))
+        sys.stdout.buffer.write(render(shown, report, paint()))
         sys.stdout.buffer.flush()
     if shown != "text":
         print(decision_line(report, Paint(colour=colour_allowed(sys.stderr))), file=sys.stderr)

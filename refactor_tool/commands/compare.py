@@ -8,6 +8,7 @@ from typing import Literal
 
 from refactor_tool import engine
 from refactor_tool.codemods import SUITE
+from refactor_tool.commands.printed import paint
 from refactor_tool.compare import compare
 from refactor_tool.gosrc.parse import ParseCache
 from refactor_tool.gosrc.tree import Tree, tree_of
@@ -15,10 +16,9 @@ from refactor_tool.model import ExitCode, Finding, Places, UsageError
 from refactor_tool.record import record
 from refactor_tool.report.comparison import Hazards, comparison_document, comparison_text
 from refactor_tool.report.document import as_json
-from refactor_tool.report.text import Paint
 from refactor_tool.rule import hazards, new_hazards
 from refactor_tool.rules import RULES
-from refactor_tool.world.console import Progress, colour_allowed
+from refactor_tool.world.console import Progress
 from refactor_tool.world.templates import load_templates
 from refactor_tool.world.tree import read_many
 
@@ -52,8 +52,7 @@ def run(request: Request) -> ExitCode:
     if request.format == "json":
         sys.stdout.buffer.write(as_json(comparison_document(request.revisions, plan, found, said)))
     else:
-        paint = Paint(colour=colour_allowed(sys.stdout))
-        sys.stdout.write(comparison_text(request.revisions, plan, found, said, paint))
+        sys.stdout.write(comparison_text(request.revisions, plan, found, said, paint()))
     return ExitCode.FINDINGS if plan.problems else ExitCode.CLEAN
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Literal
 
 from refactor_tool import matrix
+from refactor_tool.commands.printed import paint
 from refactor_tool.model import BranchRow, ExitCode, ToolError, UsageError, gravest
 from refactor_tool.record import record
 from refactor_tool.report.document import as_json
 from refactor_tool.report.folder import PAGE, RESULT, TABLE, branch_folders
 from refactor_tool.report.table import matrix_document, matrix_text
 from refactor_tool.report.table_page import matrix_html
-from refactor_tool.report.text import Paint
-from refactor_tool.world.console import Progress, can_show, colour_allowed
+from refactor_tool.world.console import Progress, can_show
 from refactor_tool.world.out import write_dir
 from refactor_tool.world.place import locate
 from refactor_tool.world.pool import default_jobs, open_pool
@@ -52,8 +52,7 @@ def run(request: Request) -> ExitCode:
         case "html":
             sys.stdout.buffer.write(matrix_html(rows, {}))
         case "text":
-            paint, plain = Paint(colour=colour_allowed(sys.stdout)), not can_show(sys.stdout, "✓→✗·×")
-            sys.stdout.write(matrix_text(rows, paint, plain=plain))
+            sys.stdout.write(matrix_text(rows, paint(), plain=not can_show(sys.stdout, "✓→✗·×")))
             if request.out is not None:
                 sys.stdout.write(f"\nwritten to {request.out}; look at {request.out / TABLE}\n")
     return gravest(row.code for row in rows)

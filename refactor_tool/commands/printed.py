@@ -1,4 +1,4 @@
-"""How `scan` and `plan` print what they found: text for people, or the JSON document."""
+"""How commands print: `scan` and `plan` as text for people or the JSON document, all with the paint of their output."""
 
 from __future__ import annotations
 

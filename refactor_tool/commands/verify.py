@@ -13,6 +13,7 @@ from refactor_tool import engine
 from refactor_tool.codemod import check_suite, check_templates
 from refactor_tool.codemods import SUITE
 from refactor_tool.commands import bench
+from refactor_tool.commands.printed import paint
 from refactor_tool.gosrc.parse import ParseCache
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.model import (
@@ -27,13 +28,12 @@ from refactor_tool.model import (
     gravest,
 )
 from refactor_tool.record import record
-from refactor_tool.report.text import Paint
 from refactor_tool.report.verified import render_json, render_text
 from refactor_tool.rules import RULES
 from refactor_tool.verified import LEVELS, Checked, Level, Ran, Stage, Verification
 from refactor_tool.verify import stages, syntax, types
 from refactor_tool.world import gotool
-from refactor_tool.world.console import Progress, colour_allowed
+from refactor_tool.world.console import Progress
 from refactor_tool.world.patches import apply_series, read_series
 from refactor_tool.world.templates import load_templates
 from refactor_tool.world.tree import read_ref, read_tree
@@ -83,7 +83,7 @@ def run(request: Request) -> ExitCode:
     if request.format == "json":
         sys.stdout.buffer.write(render_json(result, code))
     else:
-        sys.stdout.write(render_text(result, code, Paint(colour=colour_allowed(sys.stdout))))
+        sys.stdout.write(render_text(result, code, paint()))
     return code
 
 

@@ -296,14 +296,13 @@ class Converter:
 
     def _dotted(self, span: Span) -> ast.Expr:
         """Return `a.b.c` by its text: two thirds of all nodes are in such names."""
-        start, whole = span
-        first, *names = self.data[start:whole].decode().split(".")
+        start = span.start
+        first, *names = self.data[start : span.end].decode().split(".")
         end = start + len(first)
         found: ast.Expr = _unchecked(ast.Ident, (_unchecked(Span, (start, end)), first))
         for name in names:
             at, end = end + 1, end + 1 + len(name)
-            spans = _unchecked(Span, (start, end)), _unchecked(Span, (at, end))
-            found = _unchecked(ast.Selector, (spans[0], found, name, spans[1]))
+            found = _unchecked(ast.Selector, (_unchecked(Span, (start, end)), found, name, _unchecked(Span, (at, end))))
         return found
 
     def _call(self, node: Node, span: Span) -> ast.Expr:

@@ -25,6 +25,9 @@ _MOST_LOOSE = 500
 #: Nodes within nodes on the way up from a place. In k3s there are up to 46.
 _MOST_ANCESTORS = 300
 
+#: What helps where a Go file cannot be read.
+MEND = "mend the file, or leave it out of the tree"
+
 _OTHERS = bytes(set(range(256)) - set(b"()[]{}"))
 
 
@@ -56,7 +59,7 @@ def told(tree: Tree) -> Iterator[None]:
         if not path or depths[path] < MOST_NESTED:
             raise
         what = f"nested deeper than {MOST_NESTED} levels"
-        raise Unparsable(what, "mend the file, or leave it out of the tree", path=path) from None
+        raise Unparsable(what, MEND, path=path) from None
 
 
 def _depth(root: Node) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.convert import Converter, doc_of
-from refactor_tool.gosrc.depth import MOST_NESTED, is_too_deep
+from refactor_tool.gosrc.depth import MEND, MOST_NESTED, is_too_deep
 from refactor_tool.gosrc.reparse import reparse
 from refactor_tool.gosrc.scope import Scopes
 from refactor_tool.gosrc.words import places_before_dot, word_places
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from refactor_tool.gosrc import tree as facts
 
-_MEND = "mend the file, or leave it out of the tree"
 _GENERATED = re.compile(rb"^// Code generated .* DO NOT EDIT\.$", re.MULTILINE)
 _GO_BUILD = re.compile(rb"^//go:build[ \t]+(.*?)\r?$", re.MULTILINE)
 _PLUS_BUILD = re.compile(rb"^// \+build[ \t]+(.*?)\r?$", re.MULTILINE)
@@ -236,7 +235,7 @@ def faults(parsed: Parsed) -> tuple[SyntaxFault, ...]:
 def require_go(path: str, parsed: Parsed) -> None:
     """Raise `Unparsable` naming file, line and what is wrong unless the blob is UTF-8 Go source of a sane depth."""
     if is_too_deep(parsed.data):
-        raise Unparsable(f"brackets nested deeper than {MOST_NESTED} levels", _MEND, path=path)
+        raise Unparsable(f"brackets nested deeper than {MOST_NESTED} levels", MEND, path=path)
     try:
         parsed.data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -247,7 +246,7 @@ def require_go(path: str, parsed: Parsed) -> None:
         found = faults(parsed)
         where = LineIndex(parsed.data).position(found[0].span.start) if found else None
         what = found[0].message if found else "syntax error"
-        raise Unparsable(f"does not parse as Go: {what}", _MEND, path=path, at=where)
+        raise Unparsable(f"does not parse as Go: {what}", MEND, path=path, at=where)
 
 
 def skeleton(path: str, parsed: Parsed) -> ast.GoFile:

@@ -906,10 +906,12 @@ class Tree:
 def tree_of(snapshot: Snapshot, cache: ParseCache) -> Tree:
     """Return the facts of a snapshot, with those that it shares with the last one that this was asked for."""
     last = cache.last
-    if last is None or last.snapshot is not snapshot:
-        cache.last = Tree(snapshot, cache) if last is None else last.beside(snapshot)
-    assert cache.last is not None
-    return cache.last
+    if last is None:
+        last = Tree(snapshot, cache)
+    elif last.snapshot is not snapshot:
+        last = last.beside(snapshot)
+    cache.last = last
+    return last
 
 
 def _without(facts: dict[str, _R], paths: Set[str]) -> dict[str, _R]:

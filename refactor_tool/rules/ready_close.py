@@ -265,9 +265,7 @@ def _mended(tree: Tree, close: Close) -> Rewrite | None:
     path, defer = site.path, site.nearest(ast.Defer)
     if site.crowded or not isinstance(function, ast.FuncDecl) or function.body is None:
         return None
-    if defer not in function.body.stmts:
-        return None
-    if not close.call.args:
+    if defer not in function.body.stmts or not close.call.args:
         return None
     declared = tree.type_of(path, close.call.args[0])
     if declared is None or not isinstance(declared.expr, ast.ChanType) or declared.expr.direction != "both":
