@@ -31,6 +31,13 @@ class Format(StrEnum):
     jsonl = "jsonl"
 
 
+class TextOrJson(StrEnum):
+    """How a proof or a comparison is written."""
+
+    text = "text"
+    json = "json"
+
+
 #: Without PATH it is the current folder, or what GIT_DIR and GIT_WORK_TREE name.
 _DefaultPathArg = Annotated[
     Path | None, typer.Argument(metavar="[PATH]", help="A k3s work tree, a bare repository or a folder.")
@@ -44,6 +51,7 @@ _RefOpt = Annotated[
 ]
 _OneRefOpt = Annotated[str | None, typer.Option("--ref", metavar="REF", help="Read this ref from the object database.")]
 _FormatOpt = Annotated[Format, typer.Option("--format", help="How to write the result.")]
+_TextOrJsonOpt = Annotated[TextOrJson, typer.Option("--format", help="How to write the result.")]
 _OnlyOpt = Annotated[
     list[str] | None,
     typer.Option("--only", metavar="ID", help="Run just this codemod and what it needs; may be given again."),
@@ -254,26 +262,12 @@ class VerifyLevel(StrEnum):
     behaviour = "behaviour"
 
 
-class VerifyFormat(StrEnum):
-    """How a proof is written."""
-
-    text = "text"
-    json = "json"
-
-
 class TableFormat(StrEnum):
     """How a table of branches is written."""
 
     text = "text"
     json = "json"
     html = "html"
-
-
-class CompareFormat(StrEnum):
-    """How a comparison is written."""
-
-    text = "text"
-    json = "json"
 
 
 @app.command(epilog="Example: refactor-tool matrix ~/src/k3s --ref main --ref 'release-1.*' --out campaign")
@@ -316,7 +310,7 @@ def compare(
             show_default=False,
         ),
     ],
-    output: Annotated[CompareFormat, typer.Option("--format", help="How to write the result.")] = CompareFormat.text,
+    output: _TextOrJsonOpt = TextOrJson.text,
 ) -> None:
     """Hold our series against a real range of commits."""
     from refactor_tool.commands.compare import Request, run
@@ -348,7 +342,7 @@ def verify(
     network: Annotated[
         bool, typer.Option("--network", help="Let Go fetch missing modules from this machine's GOPROXY.")
     ] = False,
-    output: Annotated[VerifyFormat, typer.Option("--format", help="How to write the result.")] = VerifyFormat.text,
+    output: _TextOrJsonOpt = TextOrJson.text,
 ) -> None:
     """Prove the series with the Go toolchain, in every build."""
     from refactor_tool.commands.verify import Request, run

@@ -254,6 +254,15 @@ class Snapshot:
                 files[change.path] = change.after
         return replace(self, files=files)
 
+    def changes_to(self, after: Snapshot) -> tuple[FileChange, ...]:
+        """Return what leads from this snapshot's files to those of another, sorted by path."""
+        files, others = self.files, after.files
+        return tuple(
+            FileChange(path, files.get(path), others.get(path))
+            for path in sorted({*files, *others})
+            if files.get(path) != others.get(path)
+        )
+
 
 # --- what a codemod says ---------------------------------------------------------------------------
 

@@ -58,12 +58,7 @@ def of_series(
 
 def of_change(before: Snapshot, after: Snapshot) -> Stage:
     """Return the stage that leads from one tree to another."""
-    changes = tuple(
-        FileChange(path, before.files.get(path), after.files.get(path))
-        for path in sorted({*before.files, *after.files})
-        if before.files.get(path) != after.files.get(path)
-    )
-    return Stage("change", f"{before.label} to {after.label}", before, after, changes)
+    return Stage("change", f"{before.label} to {after.label}", before, after, before.changes_to(after))
 
 
 def of_tree(tree: Snapshot) -> Stage:

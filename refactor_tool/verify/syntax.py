@@ -79,8 +79,8 @@ def _hazards(trees: Sequence[tuple[Tree | None, Tree]], rules: Sequence[Rule]) -
     out: list[tuple[Finding, ...]] = []
     for at, (before, after) in enumerate(trees):
         assert before is not None
-        is_last = at == len(trees) - 1
-        mine = left if is_last else [one for one in _new(before, after, rules) if _key(one) in set(map(_key, left))]
+        is_last, sought = at == len(trees) - 1, set(map(_key, left))
+        mine = left if is_last else [one for one in _new(before, after, rules) if _key(one) in sought]
         out.append(tuple(mine))
         gone = Counter(map(_key, mine))
         left = [one for one in left if not _take(gone, _key(one))]

@@ -83,12 +83,7 @@ def take_back(git: Git, entry: TreeChanged) -> str:
 
 def _changes(plan: Plan, prefix: str) -> dict[str, FileChange]:
     """Return what the whole series does to each file, by its path below the top of the work tree."""
-    before, after = plan.base.files, plan.final.files
-    return {
-        f"{prefix}{path}": FileChange(path, before.get(path), after.get(path))
-        for path in sorted({**before, **after})
-        if before.get(path) != after.get(path)
-    }
+    return {f"{prefix}{change.path}": change for change in plan.base.changes_to(plan.final)}
 
 
 def _refuse_filtered(git: Git, paths: Iterable[str]) -> None:
