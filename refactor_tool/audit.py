@@ -11,17 +11,7 @@ from collections.abc import Iterable, Iterator
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
 from refactor_tool.gosrc.words import words_with
-from refactor_tool.model import Channel, Cover, Finding, Leave, Manual, Span, Verdict
-
-#: What every name of the vocabulary holds; found by a byte search, before anything is parsed.
-NEEDLES: tuple[bytes, ...] = (
-    b"Ready",
-    b"NewRuntime",
-    b"testClusterDB",
-    b"readyCh",
-    b"etcdLoop",
-    b"waitForAPIServerInBackground",
-)
+from refactor_tool.model import NEEDLES, Channel, Cover, Finding, Leave, Manual, Span, Verdict
 
 #: Names that mean readiness of a component; `NewRuntime` and `testClusterDB` carry or make a channel.
 VOCABULARY = re.compile(

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import assert_never
 
 from refactor_tool import edits
-from refactor_tool.audit import NEEDLES, audit
+from refactor_tool.audit import audit
 from refactor_tool.codemod import Codemod, Renderer
 from refactor_tool.eras import must_have, recognise
 from refactor_tool.gosrc import depth
@@ -20,6 +20,7 @@ from refactor_tool.gosrc.parse import ParseCache
 from refactor_tool.gosrc.proof import prove
 from refactor_tool.gosrc.tree import Tree, tree_of
 from refactor_tool.model import (
+    NEEDLES,
     Conflict,
     Edit,
     ExitCode,
@@ -132,7 +133,7 @@ def plan(
             steps.append(Step(codemod.id, codemod.title, codemod.body, ran.findings, ran.changes))
             tree = after
             if cache is None:  # nobody else asks for what was parsed, and of earlier trees nothing is needed
-                tree.cache.keep({file.data for file in tree.snapshot.files.values()})
+                tree.cache.keep(tree.snapshot)
     report("proof", len(suite), len(suite))
     if steps:
         problems.extend(_second_plan(tree, suite, pending, snapshot))

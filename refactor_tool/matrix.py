@@ -100,7 +100,7 @@ def examine(batch: Batch) -> list[BranchRow]:
 
 
 def _row(batch: Batch, snapshot: Snapshot, sources: dict[str, str], cache: ParseCache) -> BranchRow:
-    cache.keep({file.data for file in snapshot.files.values()})
+    cache.keep(snapshot)
     try:
         if batch.plan:
             plan = engine.plan(snapshot, SUITE, sources, keep_going=batch.keep_going, cache=cache)

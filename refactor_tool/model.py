@@ -7,12 +7,24 @@ Positions are byte offsets into a file's bytes, half open. Lines and columns exi
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from refactor_tool.record import record, replace
+
+#: What every name of the campaign's vocabulary holds; found by a byte search, before anything is parsed.
+NEEDLES: tuple[bytes, ...] = (
+    b"Ready",
+    b"NewRuntime",
+    b"testClusterDB",
+    b"readyCh",
+    b"etcdLoop",
+    b"waitForAPIServerInBackground",
+)
+#: What every comment to the tool holds.
+IGNORE_MARK = b"refactor-tool:"
 
 
 class ExitCode(IntEnum):
@@ -217,6 +229,81 @@ class File:
         return self.known or blob_id(self.data)
 
 
+class LazyFiles(Mapping[str, File]):
+    """The files of a large tree: each is read when it is first asked for and then kept, until then only its path is.
+
+    `read` returns the file at a path, which may raise a `ToolError`; `search` the paths of a superset of those whose
+    bytes hold any of some words, or None where it cannot tell.
+    """
+
+    def __init__(
+        self,
+        paths: Iterable[str],
+        read: Callable[[str], File],
+        search: Callable[[tuple[bytes, ...]], frozenset[str] | None],
+    ) -> None:
+        self._paths = dict.fromkeys(sorted(paths))
+        self._read = read
+        self._search = search
+        self._kept: dict[str, File] = {}
+        self._found: dict[tuple[bytes, ...], frozenset[str]] = {}
+        self._changed: dict[str, File | None] = {}
+
+    def __getitem__(self, path: str) -> File:
+        file = self.peek(path)
+        if path not in self._changed:
+            self._kept[path] = file
+        return file
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._paths
+
+    def peek(self, path: str) -> File:
+        """Return the file at a path without keeping it."""
+        if path not in self._paths:
+            raise KeyError(path)
+        return self._changed.get(path) or self._kept.get(path) or self._read(path)
+
+    def held(self) -> Iterator[File]:
+        """Yield the files that were asked for, and those that were put in their places."""
+        return (self.peek(path) for path in {**self._kept, **self._changed} if path in self._paths)
+
+    def holding(self, words: tuple[bytes, ...]) -> frozenset[str]:
+        """Return the paths of a superset of the files that hold any of the words, all paths in case of doubt."""
+        if words not in self._found:
+            found = self._search(words)
+            self._found[words] = frozenset(self._paths) if found is None else found
+        come = {path for path, file in self._changed.items() if file and any(word in file.data for word in words)}
+        return frozenset((self._found[words] - self._changed.keys() | come) & self._paths.keys())
+
+    def with_changes(self, changes: Iterable[FileChange]) -> LazyFiles:
+        """Return the files after `changes`."""
+        return self.with_files({change.path: change.after for change in changes})
+
+    def with_files(self, files: Mapping[str, File | None]) -> LazyFiles:
+        """Return the files with others in their places, None for none; what is read is read for both."""
+        changed = {**self._changed, **files}
+        paths = self._paths.keys() - changed.keys() | {path for path, file in changed.items() if file is not None}
+        other = LazyFiles(paths, self._read, self._search)
+        other._kept, other._found, other._changed = self._kept, self._found, changed
+        return other
+
+    def is_akin(self, other: LazyFiles) -> bool:
+        """Tell whether both came of the same files by changes."""
+        return self._kept is other._kept
+
+    def paths_unlike(self, other: LazyFiles) -> set[str]:
+        """Return the paths that changes made different from those of files that are akin."""
+        mine, theirs = self._changed, other._changed
+        return {path for path in {*mine, *theirs} if path not in mine or mine[path] is not theirs.get(path, mine)}
+
+
 @record
 class Skipped:
     """A path that was seen and not read, with the reason (a link, a submodule, too large)."""
@@ -244,8 +331,19 @@ class Snapshot:
     def go_paths(self) -> Iterator[str]:
         return (path for path in sorted(self.files) if path.endswith(".go"))
 
+    def looked_through(self) -> Iterator[tuple[str, File]]:
+        """Yield each path with its file, sorted as `files` is; of a large tree no file is kept that was not before."""
+        files = self.files
+        return ((path, files.peek(path) if isinstance(files, LazyFiles) else files[path]) for path in files)
+
+    def held(self) -> Iterable[File]:
+        """Return the files that are in memory: all, but of a large tree those that somebody asked for."""
+        return self.files.held() if isinstance(self.files, LazyFiles) else self.files.values()
+
     def with_changes(self, changes: Iterable[FileChange]) -> Snapshot:
         """Return the snapshot after `changes`; the receiver stays as it is."""
+        if isinstance(self.files, LazyFiles):
+            return replace(self, files=self.files.with_changes(changes))
         files = dict(self.files)
         for change in changes:
             if change.after is None:
@@ -254,12 +352,19 @@ class Snapshot:
                 files[change.path] = change.after
         return replace(self, files=files)
 
+    def paths_unlike(self, other: Snapshot) -> set[str]:
+        """Return the paths at which another snapshot does not hold the very file that this one holds."""
+        mine, theirs = self.files, other.files
+        if isinstance(mine, LazyFiles) and isinstance(theirs, LazyFiles) and mine.is_akin(theirs):
+            return mine.paths_unlike(theirs)
+        return {path for path in {*mine, *theirs} if mine.get(path) is not theirs.get(path)}
+
     def changes_to(self, after: Snapshot) -> tuple[FileChange, ...]:
         """Return what leads from this snapshot's files to those of another, sorted by path."""
         files, others = self.files, after.files
         return tuple(
             FileChange(path, files.get(path), others.get(path))
-            for path in sorted({*files, *others})
+            for path in sorted(self.paths_unlike(after))
             if files.get(path) != others.get(path)
         )
 

@@ -2,14 +2,16 @@
 
 `@record` gives a class what `@dataclass(frozen=True, slots=True)` gives it, except `field` and inheritance, and
 `replace` is its `dataclasses.replace`. The standard decorator compiles five functions for each class, which was a third
-of the time of a whole `scan` (DECISIONS.md). This one makes a tuple whose items have names; only its constructor is
-compiled, and only when the first value is made.
+of the time of a whole `scan` (DECISIONS.md). This one makes a tuple whose items have names, and compiles nothing for a
+class but what another with as many attributes has not compiled before.
 """
 
 from __future__ import annotations
 
 import collections
+from functools import cache
 from operator import itemgetter
+from types import CodeType, FunctionType
 from typing import Any, NoReturn, TypeVar, dataclass_transform
 
 _T = TypeVar("_T")
@@ -35,7 +37,7 @@ def record(cls: type[_T]) -> type[_T]:
     for name, method in _METHODS.items():
         namespace.setdefault(name, method)
     namespace |= {name: _getter(at, None) for at, name in enumerate(names)}
-    namespace |= {"__slots__": (), "__match_args__": names, "__new__": _first(names, defaults)}
+    namespace |= {"__slots__": (), "__match_args__": names, "__new__": _constructor(names, defaults)}
     namespace["__annotations__"] = cls.__annotations__  # they are not in the namespace of every Python
     return type(cls.__name__, (tuple,), namespace)
 
@@ -46,22 +48,19 @@ def replace(value: _T, **changes: Any) -> _T:
     return type(value)(**dict(zip(names, value, strict=True)) | changes)  # type: ignore[call-overload]
 
 
-def _first(names: tuple[str, ...], defaults: tuple[Any, ...]) -> Any:
-    """Return a constructor that puts the real one in its own place when it is called first."""
-
-    def __new__(cls: Any, *args: Any, **named: Any) -> Any:
-        cls.__new__ = staticmethod(_constructor(names, defaults))
-        return cls(*args, **named)
-
-    return __new__
-
-
 def _constructor(names: tuple[str, ...], defaults: tuple[Any, ...]) -> Any:
-    items = "".join(f"{name}, " for name in names)
-    scope: dict[str, Any] = {"_make": tuple.__new__}
+    """Return the `__new__` that takes attributes of these names; that of another class with as many is renamed."""
+    code = _pattern(len(names)).replace(co_varnames=("_cls", *names))
+    return FunctionType(code, {"_make": tuple.__new__}, "__new__", defaults)
+
+
+@cache
+def _pattern(count: int) -> CodeType:
+    """Return the code of a `__new__` for that many attributes; to compile it takes as long as to rename it 70 times."""
+    items = "".join(f"_{at}, " for at in range(count))
+    scope: dict[str, FunctionType] = {}
     exec(f"def __new__(_cls, {items}): return _make(_cls, ({items}))", scope)
-    scope["__new__"].__defaults__ = defaults
-    return scope["__new__"]
+    return scope["__new__"].__code__
 
 
 def _eq(self: Any, other: Any) -> bool:

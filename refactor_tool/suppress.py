@@ -10,12 +10,11 @@ import re
 from collections.abc import Iterable, Iterator
 
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.model import Span
+from refactor_tool.model import IGNORE_MARK, Span
 from refactor_tool.outcome import Suppression
 
 DIRECTIVE = "//refactor-tool:ignore"
 FORM = f"{DIRECTIVE} RULE reason [until=YYYY-MM-DD]"
-_MARK = b"refactor-tool:"
 _LOOSE = re.compile(rb"//\s*refactor-tool:\s*ignore\b|//\s*refactor-tool:")
 
 
@@ -24,7 +23,7 @@ def suppressions(tree: Tree) -> tuple[Suppression, ...]:
 
     Raises `Unparsable` for a file that holds one and is not Go source.
     """
-    return tuple(found for path in tree.files_with(_MARK) if path.endswith(".go") for found in _in_file(tree, path))
+    return tuple(found for path in tree.files_with(IGNORE_MARK) for found in _in_file(tree, path))
 
 
 def _in_file(tree: Tree, path: str) -> Iterator[Suppression]:

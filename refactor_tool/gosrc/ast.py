@@ -6,6 +6,7 @@ that nothing here needs is an `OtherExpr` or `OtherStmt` with its tree-sitter `k
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from refactor_tool.model import Span
@@ -188,12 +189,36 @@ class Param:
 # --- statements -------------------------------------------------------------------------------------
 
 
-@record
 class Block:
-    """`{ stmts }`, braces included in the span."""
+    """`{ stmts }`, braces included in the span.
 
-    span: Span
-    stmts: tuple[Stmt, ...]
+    Its statements are made when they are first asked for, once: who follows one place down a function needs but those
+    of the blocks around it.
+    """
+
+    __slots__ = ("_make", "_stmts", "span")
+    __match_args__ = ("span", "stmts")
+
+    def __init__(self, span: Span, make: Callable[[], tuple[Stmt, ...]]) -> None:
+        self.span = span
+        self._make: Callable[[], tuple[Stmt, ...]] | None = make
+        self._stmts: tuple[Stmt, ...] = ()
+
+    @property
+    def stmts(self) -> tuple[Stmt, ...]:
+        if self._make is not None:
+            self._stmts = self._make()
+            self._make = None
+        return self._stmts
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Block) and self.span == other.span and self.stmts == other.stmts)
+
+    def __hash__(self) -> int:
+        return hash(self.span)
+
+    def __repr__(self) -> str:
+        return f"Block(span={self.span!r}, stmts={self.stmts!r})"
 
 
 @record

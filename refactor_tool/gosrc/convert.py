@@ -52,9 +52,9 @@ class Converter:
     a thousand strings, is that deep without a bracket, and must not stop who asks about something else in its function.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, depth: int = 0) -> None:
         self.data = data
-        self._depth = 0
+        self._depth = depth
 
     # --- declarations -----------------------------------------------------------------------------
 
@@ -142,7 +142,8 @@ class Converter:
     # --- statements -------------------------------------------------------------------------------
 
     def block(self, node: Node) -> ast.Block:
-        return ast.Block(_span(node), tuple(self.stmts(node)))
+        depth = self._depth
+        return ast.Block(_span(node), lambda: tuple(Converter(self.data, depth).stmts(node)))
 
     def stmts(self, node: Node) -> Iterator[ast.Stmt]:
         """Yield the statements directly below a block or clause."""

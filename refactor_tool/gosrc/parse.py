@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from refactor_tool.gosrc import ast
@@ -13,7 +13,7 @@ from refactor_tool.gosrc.depth import MEND, MOST_NESTED, is_too_deep
 from refactor_tool.gosrc.reparse import reparse
 from refactor_tool.gosrc.scope import Scopes
 from refactor_tool.gosrc.words import places_before_dot, word_places
-from refactor_tool.model import LineIndex, Span, Unparsable
+from refactor_tool.model import LineIndex, Snapshot, Span, Unparsable
 from refactor_tool.record import record, replace
 
 if TYPE_CHECKING:
@@ -169,8 +169,9 @@ class ParseCache:
             self._parsed[data] = known
         return known
 
-    def keep(self, blobs: Set[bytes]) -> None:
-        """Forget what was parsed but these, so that memory is bounded by one tree however many are looked at."""
+    def keep(self, snapshot: Snapshot) -> None:
+        """Forget what is not in a snapshot, so that memory is bounded by one tree however many are looked at."""
+        blobs = {file.data for file in snapshot.held()}
         self._parsed = {data: parsed for data, parsed in self._parsed.items() if data in blobs}
 
     def parse_once(self, data: bytes, old: Parsed | None = None) -> Parsed:

@@ -18,7 +18,7 @@ from refactor_tool.gosrc.convert import Converter
 from refactor_tool.gosrc.depth import ancestors
 from refactor_tool.gosrc.parse import Head, ParseCache, Parsed, require_go, skeleton
 from refactor_tool.gosrc.scope import Declared
-from refactor_tool.model import Cover, FileChange, LineIndex, Snapshot, Span
+from refactor_tool.model import IGNORE_MARK, NEEDLES, Cover, FileChange, LazyFiles, LineIndex, Snapshot, Span
 from refactor_tool.record import record
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Tree:
         self._files: dict[str, ast.GoFile] = {}
         self._blobs: dict[str, Parsed] = {}
         self._lines: dict[str, LineIndex] = {}
-        self._sources = tuple((path, file.data) for path, file in snapshot.files.items() if path.endswith(".go"))
+        self._sources: tuple[tuple[str, bytes], ...] | None = None
         self._found: dict[bytes, frozenset[str]] = {}
         self._methods: dict[str, frozenset[bytes]] | None = None
         self._memo: dict[tuple[object, ...], Any] = {}
@@ -130,8 +130,8 @@ class Tree:
     def beside(self, snapshot: Snapshot) -> Tree:
         """Return the facts of another snapshot; what files say that are the same in both is not worked out again."""
         other = Tree(snapshot, self.cache)
-        mine, theirs = self.snapshot.files, snapshot.files
-        changed = {path for path in {*mine, *theirs} if mine.get(path) is not theirs.get(path)}
+        theirs = snapshot.files
+        changed = self.snapshot.paths_unlike(snapshot)
         other._files.update(_without(self._files, changed))
         other._blobs.update(_without(self._blobs, changed))
         other._lines.update(_without(self._lines, changed))
@@ -206,7 +206,8 @@ class Tree:
     def files_with(self, *needles: bytes) -> tuple[str, ...]:
         """Return the paths of Go files whose bytes contain any needle, sorted; nothing is parsed.
 
-        A needle that holds an earlier one is searched only where that was found: begin with the short ones.
+        Of a large tree only the packages that can have to do with the campaign are searched. A needle that holds an
+        earlier one is searched only where that was found: begin with the short ones.
         """
         found: set[str] = set()
         for needle in needles:
@@ -215,10 +216,36 @@ class Tree:
                 if known:
                     within = [path for path in min(known, key=len) if needle in self.data(path)]
                 else:
-                    within = [path for path, data in self._sources if needle in data]
+                    within = [path for path, data in self._searched() if needle in data]
                 self._found[needle] = frozenset(within)
             found |= self._found[needle]
         return tuple(sorted(found))
+
+    def anywhere(self, *needles: bytes) -> tuple[str, ...]:
+        """Return the paths of Go files whose bytes contain any needle, sorted, those that `files_with` leaves out too.
+
+        A large tree is read as a whole for this.
+        """
+        if not isinstance(self.snapshot.files, LazyFiles):
+            return self.files_with(*needles)
+        sources = ((path, self.data(path)) for path in self.snapshot.go_paths())
+        return tuple(path for path, data in sources if any(needle in data for needle in needles))
+
+    def _searched(self) -> tuple[tuple[str, bytes], ...]:
+        """Return the Go files, with their bytes, that are searched: all, but of a large tree some packages only.
+
+        Those are the ones in which a file holds a word of the campaign, or names the module, as it must to import a
+        package of it: without that nothing in a package can mean what another declares.
+        """
+        if self._sources is None:
+            files = self.snapshot.files
+            paths: Iterable[str] = files
+            if isinstance(files, LazyFiles):
+                holding = files.holding((self.module.encode(), *NEEDLES, IGNORE_MARK))
+                folders = {path.rpartition("/")[0] for path in holding}
+                paths = (path for path in files if path.rpartition("/")[0] in folders)
+            self._sources = tuple((path, files[path].data) for path in paths if path.endswith(".go"))
+        return self._sources
 
     def file(self, path: str) -> ast.GoFile:
         """Return what a file is: package, imports, what it is built for."""
@@ -295,7 +322,7 @@ class Tree:
     def _files_with_method(self, name: bytes) -> list[str]:
         """Return the files in which a method of that name may be declared, sorted; one search serves all names."""
         if self._methods is None:
-            self._methods = dict(words.methods_in(self._sources))
+            self._methods = dict(words.methods_in(self._searched()))
         return sorted(path for path, names in self._methods.items() if name in names)
 
     def _declarations(

@@ -23,7 +23,8 @@ _LINKS: dict[type, tuple[str, ...]] = {
         if not annotation.startswith(("Span", "str", "bool", "Literal"))
     )
     for kind in get_args(Node)
-}
+    if kind is not ast.Block
+} | {ast.Block: ("stmts",)}
 
 
 def children(node: Node) -> list[Node]:

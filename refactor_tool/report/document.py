@@ -186,13 +186,13 @@ def fingerprint_of(*parts: str) -> str:
 
 
 def _snapshot(snapshot: Snapshot) -> dict[str, Any]:
-    go_files = [file for path, file in snapshot.files.items() if path.endswith(".go")]
+    sizes = [len(file.data) for path, file in snapshot.looked_through() if path.endswith(".go")]
     return {
         "source": snapshot.source,
         "label": snapshot.label,
         "commit": snapshot.commit,
-        "go_files": len(go_files),
-        "bytes": sum(len(file.data) for file in go_files),
+        "go_files": len(sizes),
+        "bytes": sum(sizes),
     }
 
 

@@ -98,11 +98,11 @@ def functions_with(
 
 def sources(tree: Tree, *needles: bytes) -> Iterator[str]:
     """Yield the paths of files with any of the needles, tests and generated files left out; nothing is parsed."""
-    files = tree.snapshot.files
-    for path in tree.snapshot.go_paths():
-        data = files[path].data
-        if not is_test(path) and b"Code generated " not in data[:256] and any(needle in data for needle in needles):
-            yield path
+    return (path for path in tree.anywhere(*needles) if not is_test(path) and not _is_generated(tree.data(path)))
+
+
+def _is_generated(data: bytes) -> bool:
+    return b"Code generated " in data[:256]
 
 
 def is_test(path: str) -> bool:

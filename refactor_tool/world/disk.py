@@ -22,10 +22,14 @@ SPECIAL = "special"
 
 @record
 class Listed:
-    """A path of a work tree; `oid` is "" where git does not track it, `sparse` where a sparse checkout hides it."""
+    """A path of a work tree; `oid` is "" where git does not track it, `sparse` where a sparse checkout hides it.
+
+    `assumed` says that git was told to take the file for unchanged, and so does not look at it.
+    """
 
     entry: Entry
     sparse: bool = False
+    assumed: bool = False
 
 
 def list_worktree(git: Git) -> list[Listed]:
@@ -34,18 +38,20 @@ def list_worktree(git: Git) -> list[Listed]:
     Only `.gitignore` files and `.git/info/exclude` ignore; a person's own ignore file has no say. An unmerged path
     stands once.
     """
-    answer = git.run("ls-files", "-z", "-t", "-s", "--cached", "--others", "--exclude-standard")
+    answer = git.run("ls-files", "-z", "-v", "-s", "--cached", "--others", "--exclude-standard")
     top = Disk(git.root)
     found: dict[str, Listed] = {}
     for line in answer.decode("utf-8", "surrogateescape").split("\0")[:-1]:
         tag, _, rest = line.partition(" ")
         if tag == "?":
-            mode = SUBMODULE if rest.endswith("/") else LINK if top.link(rest) is not None else "100644"
+            # what is named like source is looked at when it is read
+            is_link = not is_source(rest) and top.link(rest) is not None
+            mode = SUBMODULE if rest.endswith("/") else LINK if is_link else "100644"
             found[rest.rstrip("/")] = Listed(Entry(rest.rstrip("/"), mode, ""))
         else:
             head, _, path = rest.partition("\t")
             mode, oid, _ = head.split(" ")
-            found.setdefault(path, Listed(Entry(path, mode, oid), sparse=tag == "S"))
+            found.setdefault(path, Listed(Entry(path, mode, oid), sparse=tag in "Ss", assumed=tag.islower()))
     return list(found.values())
 
 
@@ -118,6 +124,22 @@ class Disk:
         finally:
             os.close(handle)
 
+    def mode(self, path: str) -> str | None:
+        """Return the mode that `read` would, without reading; None where there is nothing."""
+        if not self._is_real(path.rpartition("/")[0]):
+            return None
+        try:
+            found = os.lstat(self._where(path)).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _unreadable(path, error) from None
+        if stat.S_ISREG(found):
+            return "100755" if found & 0o100 else "100644"
+        if stat.S_ISLNK(found):
+            return LINK
+        return None if stat.S_ISDIR(found) else SPECIAL
+
     def link(self, path: str) -> str | None:
         """Return what the link at `path` points to; None where there is no link."""
         try:
@@ -140,7 +162,7 @@ class Disk:
         return self._real[folder]
 
     def _where(self, path: str) -> bytes:
-        return os.path.join(self._root, _encoded(path))
+        return b"%b/%b" % (self._root, _encoded(path))
 
 
 #: Without blocking, since a pipe may be named like a Go file.

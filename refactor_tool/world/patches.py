@@ -89,7 +89,7 @@ def apply_series(base: Snapshot, patches: Iterable[tuple[str, bytes]]) -> list[t
 def _stream(base: Snapshot) -> Iterable[bytes]:
     """Yield the snapshot as one commit for `git fast-import`."""
     yield b"commit refs/heads/base\ncommitter a <a> 0 +0000\ndata 0\n"
-    for path, file in base.files.items():
+    for path, file in base.looked_through():
         yield b"M %s inline %s\ndata %d\n" % (file.mode.encode(), quote_path(path), len(file.data))
         yield file.data
         yield b"\n"

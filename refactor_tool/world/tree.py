@@ -10,17 +10,28 @@ A file that a sparse checkout hides is read from the index: it is part of the tr
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from refactor_tool.model import EnvironmentFailure, File, NothingScanned, Skipped, Snapshot, ToolError
+from refactor_tool.model import (
+    EnvironmentFailure,
+    File,
+    LazyFiles,
+    NothingScanned,
+    Skipped,
+    Snapshot,
+    ToolError,
+    Unparsable,
+)
 from refactor_tool.record import replace
 from refactor_tool.world.disk import Disk, Listed, list_folder, list_worktree
 from refactor_tool.world.git import Git
 from refactor_tool.world.objects import FOLDER, LINK, SUBMODULE, Commit, Entry, Objects, is_source
 from refactor_tool.world.place import Place, locate
+from refactor_tool.world.presearch import MANY, search_folder, search_worktree
 
 
 def read_tree(path: Path | None = None) -> Snapshot:
@@ -40,7 +51,8 @@ def read_tree(path: Path | None = None) -> Snapshot:
         if prefix is not None:
             return _work_tree(git, listing, place, prefix)
     folder = place.root / place.below
-    files, skipped, _ = _from_disk(Disk(folder), {entry.path: Listed(entry) for entry in list_folder(folder)})
+    found = {entry.path: Listed(entry) for entry in list_folder(folder)}
+    files, skipped, _ = _from_disk(Disk(folder), found, partial(search_folder, folder))
     return _snapshot(place, files, skipped, "tree", ".", None)
 
 
@@ -152,14 +164,26 @@ def from_objects(
 
 
 def _work_tree(git: Git, listing: Sequence[Listed], place: Place, prefix: str) -> Snapshot:
-    files, skipped, hidden = _from_disk(Disk(git.root / prefix), relevant(listing, prefix))
+    found = relevant(listing, prefix)
+    unseen = frozenset(path for path, listed in found.items() if listed.sparse or listed.assumed)
+    search = partial(_below, git, prefix, unseen)
+    files, skipped, hidden = _from_disk(Disk(git.root / prefix), found, search)
     with Objects(git) as objects:
         data = dict(objects.blobs(dict.fromkeys(entry.oid for entry in hidden.values())))
-        files |= {path: File(data[entry.oid], entry.mode, entry.oid) for path, entry in hidden.items()}
+        given = {path: File(data[entry.oid], entry.mode, entry.oid) for path, entry in hidden.items()}
         commit = None
         with suppress(EnvironmentFailure):  # nothing is committed yet
             commit = objects.commit("HEAD")
-    return replace(_snapshot(place, files, skipped, "tree", prefix.rstrip("/") or ".", commit), prefix=prefix)
+    together = files.with_files(given) if isinstance(files, LazyFiles) else {**files, **given}
+    return replace(_snapshot(place, together, skipped, "tree", prefix.rstrip("/") or ".", commit), prefix=prefix)
+
+
+def _below(git: Git, prefix: str, unseen: frozenset[str], words: tuple[bytes, ...]) -> frozenset[str] | None:
+    """Return which files below `prefix` may hold any of the words, by their paths after it."""
+    found = search_worktree(git, words)
+    if found is None:
+        return None
+    return unseen.union(path[len(prefix) :] for path in found if path.startswith(prefix))
 
 
 def relevant(listing: Iterable[Listed], prefix: str) -> dict[str, Listed]:
@@ -178,20 +202,39 @@ def relevant(listing: Iterable[Listed], prefix: str) -> dict[str, Listed]:
     return found
 
 
-def _from_disk(disk: Disk, found: Mapping[str, Listed]) -> tuple[dict[str, File], list[Skipped], dict[str, Entry]]:
-    """Return the files that are there, what is left out, and the entries that a sparse checkout hides."""
-    files, skipped, hidden = {}, [], {}
+def _from_disk(
+    disk: Disk, found: Mapping[str, Listed], search: Callable[[tuple[bytes, ...]], frozenset[str] | None]
+) -> tuple[Mapping[str, File], list[Skipped], dict[str, Entry]]:
+    """Return the files that are there, what is left out, and the entries that a sparse checkout hides.
+
+    Where they are many they are not read yet.
+    """
+    is_large = sum(path.endswith(".go") for path in found) > MANY
+    files, modes, skipped, hidden = {}, {}, [], {}
     for path, listed in found.items():
-        mode = listed.entry.mode
-        read = disk.read(path) if listed.entry.is_file else (b"", mode)
-        if read is None:
+        mode: str | None = listed.entry.mode
+        if listed.entry.is_file:
+            read = None if is_large else disk.read(path)
+            mode = disk.mode(path) if is_large else read[1] if read is not None else None
+        if mode is None:
             if listed.sparse:
                 hidden[path] = listed.entry
-        elif read[1] in ("100644", "100755"):
-            files[path] = File(read[0], mode if listed.entry.oid else read[1])
+        elif mode in ("100644", "100755"):
+            modes[path] = listed.entry.mode if listed.entry.oid else mode
+            if read is not None:
+                files[path] = File(read[0], modes[path])
         else:
-            skipped.append(Skipped(path, _reason(path, read[1], disk.link(path))))
+            skipped.append(Skipped(path, _reason(path, mode, disk.link(path))))
+    if is_large:
+        return LazyFiles(modes, partial(_read, disk, modes), search), skipped, hidden
     return files, skipped, hidden
+
+
+def _read(disk: Disk, modes: Mapping[str, str], path: str) -> File:
+    found = disk.read(path)
+    if found is None or found[1] not in ("100644", "100755"):
+        raise Unparsable("it was a file a moment ago", "leave the tree alone while it is read", path=path)
+    return File(found[0], modes[path])
 
 
 # --- both ---------------------------------------------------------------------------------------------
@@ -208,7 +251,7 @@ def _snapshot(
     if not any(path.endswith(".go") for path in files):
         where = f"{place.root / place.below}{f' at {label}' if source == 'ref' else ''}"
         raise NothingScanned(f"{where}: no Go file is there", "give a checkout of k3s, or a ref of one with --ref")
-    ordered = {path: files[path] for path in sorted(files)}
+    ordered = files if isinstance(files, LazyFiles) else {path: files[path] for path in sorted(files)}
     aside = tuple(sorted(skipped, key=lambda each: each.path))
     if commit is None:
         return Snapshot(ordered, source, label, skipped=aside)
