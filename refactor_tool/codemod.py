@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 WHY = "https://github.com/k3s-io/k3s/issues/11896"
 _ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*\Z")
-_CLOSING = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\b[:\s]+(?:[\w.-]+/[\w.-]+)?#\d+", re.IGNORECASE)
+_CLOSING = r"(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\b[:\s]+(?:[\w.-]+/[\w.-]+)?#\d+"
 
 
 @record
@@ -136,7 +136,7 @@ def names_used(text: str) -> set[str]:
 def _check_message(codemod: Codemod) -> None:
     if not codemod.title or codemod.title.endswith(".") or "\n" in codemod.title or len(codemod.title) > 72:
         raise CodemodError(f"{codemod.id}: the title must be one line of at most 72 characters without a full stop")
-    if _CLOSING.search(codemod.title) or _CLOSING.search(codemod.body):
+    if re.search(_CLOSING, f"{codemod.title}\n{codemod.body}"):
         raise CodemodError(f"{codemod.id}: the message must not close an issue")
     if any(len(line) > 75 for line in codemod.body.splitlines()):
         raise CodemodError(f"{codemod.id}: the body must be wrapped at 75 columns")

@@ -221,15 +221,21 @@ class Tree:
             found |= self._found[needle]
         return tuple(sorted(found))
 
-    def anywhere(self, *needles: bytes) -> tuple[str, ...]:
+    def anywhere(self, *needles: bytes, but: Callable[[str, bytes], bool]) -> tuple[str, ...]:
         """Return the paths of Go files whose bytes contain any needle, sorted, those that `files_with` leaves out too.
 
-        A large tree is read as a whole for this.
+        Only files for which `but`, asked with path and bytes, is true are left out. A large tree is read as a whole.
         """
-        if not isinstance(self.snapshot.files, LazyFiles):
-            return self.files_with(*needles)
-        sources = ((path, self.data(path)) for path in self.snapshot.go_paths())
-        return tuple(path for path, data in sources if any(needle in data for needle in needles))
+        return tuple(sorted(frozenset().union(*(self._anywhere(needle, but) for needle in needles))))
+
+    @_memoised
+    def _anywhere(self, needle: bytes, but: Callable[[str, bytes], bool]) -> frozenset[str]:
+        return frozenset(path for path, data in self._all_but(but) if needle in data)
+
+    @_memoised
+    def _all_but(self, but: Callable[[str, bytes], bool]) -> tuple[tuple[str, bytes], ...]:
+        sources = ((path, self.data(path)) for path in self.snapshot.files if path.endswith(".go"))
+        return tuple((path, data) for path, data in sources if not but(path, data))
 
     def _searched(self) -> tuple[tuple[str, bytes], ...]:
         """Return the Go files, with their bytes, that are searched: all, but of a large tree some packages only.

@@ -98,11 +98,11 @@ def functions_with(
 
 def sources(tree: Tree, *needles: bytes) -> Iterator[str]:
     """Yield the paths of files with any of the needles, tests and generated files left out; nothing is parsed."""
-    return (path for path in tree.anywhere(*needles) if not is_test(path) and not _is_generated(tree.data(path)))
+    return iter(tree.anywhere(*needles, but=_is_left_out))
 
 
-def _is_generated(data: bytes) -> bool:
-    return b"Code generated " in data[:256]
+def _is_left_out(path: str, data: bytes) -> bool:
+    return is_test(path) or b"Code generated " in data[:256]
 
 
 def is_test(path: str) -> bool:

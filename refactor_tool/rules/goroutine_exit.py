@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.model import Finding, Manual, NeedImport, Rewrite, Span
+from refactor_tool.gosrc.words import word_places
+from refactor_tool.model import Finding, Manual, NeedImport, Rewrite
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules import _fix
 from refactor_tool.rules._code import Site, by_hand, hazard, is_test, sites, sources
@@ -16,6 +17,7 @@ from refactor_tool.rules._ready import name_of
 _GO = b"\tgo "
 _EXITS = (b"Fatal", b".Exit", b"panic(")
 _LOGGER = re.compile(r"(?:^|/)(?:logrus|klog|glog|log|zap)(?:/v\d+)?\Z")
+_STARTS = re.compile(rb"[ \t]*go (?:\w+\.)*")
 _SIGNALS = "pkg/signals"
 
 
@@ -101,8 +103,8 @@ def _starts(tree: Tree, path: str, name: str, target: tuple[str, str, str]) -> b
     data = tree.data(path)
     if _GO not in data or is_test(path):
         return False
-    call = re.compile(rb"^[ \t]*go ((?:\w+\.)*" + name.encode() + rb")\(", re.MULTILINE)
-    places = [Span(match.end(1) - len(name.encode()), match.end(1)) for match in call.finditer(data)]
+    calls = (place for place in word_places(data, name.encode()) if data.startswith(b"(", place.end))
+    places = [at for at in calls if _STARTS.fullmatch(data, data.rfind(b"\n", 0, at.start) + 1, at.start)]
     for use in tree.occurrences_at(path, places):
         match use.object:
             case ast.PackageObject(package=package, name=called) if (package, "", called) == target:
