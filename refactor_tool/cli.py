@@ -153,6 +153,7 @@ def apply(
     from refactor_tool.report.series import DEFAULT_AUTHOR, message
     from refactor_tool.report.text import render_plan
     from refactor_tool.world import apply as world
+    from refactor_tool.world.console import done
     from refactor_tool.world.text import shell_line
 
     asked = str(path or "")
@@ -167,8 +168,9 @@ def apply(
         messages = [message(step, signoff=signoff) for step in result.steps]
         applied = world.apply_branch(path, result, branch, messages=messages, author=author or DEFAULT_AUTHOR)
         following = shell_line("git", *here, "log", "--stat", branch)
-    typer.echo(render_plan(result, paint(), next_command=following, asked=asked), nl=False)
-    typer.echo(applied.summary)
+    with done(applied.summary):
+        typer.echo(render_plan(result, paint(), next_command=following, asked=asked), nl=False)
+        typer.echo(applied.summary)
     raise typer.Exit(gravest(problem.code for problem in result.problems))
 
 
@@ -176,8 +178,11 @@ def apply(
 def undo(path: _DefaultPathArg = None) -> None:
     """Take back the last apply, as one."""
     from refactor_tool.world.apply import undo as world_undo
+    from refactor_tool.world.console import done
 
-    typer.echo(world_undo(path))
+    told = world_undo(path)
+    with done(told):
+        typer.echo(told)
 
 
 @app.command(epilog="Example: refactor-tool check ~/src/k3s --base origin/main --format text --format sarif=out.sarif")

@@ -53,12 +53,12 @@ def _boundary() -> Iterator[None]:
     except ToolError as error:
         _complain(error.message, error.hint)
         raise SystemExit(error.code) from None
-    except KeyboardInterrupt:
-        _complain("interrupted; nothing was written")
+    except KeyboardInterrupt as stop:
+        _interrupted(stop)
         raise SystemExit(ExitCode.INTERRUPTED) from None
     except SystemExit as end:
         if end.code == ExitCode.INTERRUPTED:  # typer has made this of the interrupt, and said nothing
-            _complain("interrupted; nothing was written")
+            _interrupted(end)
         raise
     except BrokenPipeError:
         sys.stderr.close()  # the reader is gone; the interpreter must not complain about it
@@ -78,6 +78,14 @@ def _boundary() -> Iterator[None]:
 
 #: What a disk says that takes no more.
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def _interrupted(error: BaseException) -> None:
+    """Say that it was interrupted, and what was done before, if the interrupt behind an error tells."""
+    behind: BaseException | None = error
+    while behind is not None and not isinstance(behind, KeyboardInterrupt):
+        behind = behind.__cause__ or behind.__context__
+    _complain(f"interrupted; {str(behind or '') or 'nothing was written'}")
 
 
 def _complain(message: str, hint: str = "") -> None:

@@ -84,6 +84,18 @@ def test_a_large_tree_is_applied_and_taken_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
+def test_a_large_tree_below_the_top_of_its_repository(tmp_path: Path) -> None:
+    repo = Repo(tmp_path / "r")
+    far = {"far/far.go": b"package far\n", "far/site.go": b"package far\n\nvar apiReady = make(chan struct{})\n"}
+    beside = {"other/go.mod": b"module example.org/other\n", "other/a.go": b"package other\n\nvar apiReady = 1\n"}
+    texts = {f"k3s/{path}": data for path, data in {**fixture(), **far}.items()} | beside
+    repo.commit({path: File(data) for path, data in texts.items()})
+    out = command.run("scan", repo.path / "k3s").out
+    assert b" far/site.go:3" in out
+    assert b"other/" not in out
+
+
+@pytest.mark.usefixtures("small")
 def test_what_cannot_matter_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repo = checkout(tmp_path / "r")
     seen = read_files(monkeypatch)

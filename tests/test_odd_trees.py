@@ -359,7 +359,9 @@ def test_an_interrupt_leaves_the_whole_folder_or_none(tree: Path, tmp_path: Path
         assert len(patches(out)) == len(IDS)
     else:
         assert child.returncode in (ExitCode.INTERRUPTED, -signal.SIGINT), err.decode()
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["k3s"]
+        is_done = err.decode().endswith(f"interrupted; the series is in {out}\n")
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["k3s", *(["out"] if is_done else [])]
+        assert not is_done or len(patches(out)) == len(IDS)
 
 
 def test_the_same_bytes_whatever_surrounds_it(repo: Repo, tmp_path: Path) -> None:
@@ -395,3 +397,12 @@ def test_a_tree_with_odd_bytes_in_a_target_keeps_them(repo: Repo, tmp_path: Path
     after = (repo.path / API).read_bytes()
     assert after.startswith(b"\xef\xbb\xbfpackage util\n")
     assert b"// \xe2\x80\xa8\x0cWaitForAPIServerReady asks" in after
+
+
+@pytest.mark.parametrize("ref", [(), ("--ref", "main")], ids=["work tree", "ref"])
+def test_the_next_command_knows_a_module_below_the_top(repo: Repo, tmp_path: Path, ref: tuple[str, ...]) -> None:
+    repo.commit({f"k3s/{path}": file for path, file in trees.before().items()})
+    ran = run("plan", repo.path / "k3s", *ref, "--out", tmp_path / "series")
+    assert "am --directory=k3s " in ran.last
+    repo.git("am", "--directory=k3s", *map(str, patches(tmp_path / "series")))
+    assert run("plan", repo.path / "k3s").code == ExitCode.CLEAN

@@ -44,9 +44,18 @@ def test_checker_is_built_once_by_any_number_of_runs(go: gotool.Go, cache: Path)
         programs = set(pool.map(lambda _: gotool.checker(go), range(3)))
     (program,) = programs
     assert sorted(path.name for path in cache.iterdir()) == sorted(["go-build", program.name])
-    made = program.stat().st_mtime_ns
+    made = program.stat().st_ino
     assert gotool.checker(go) == program
-    assert program.stat().st_mtime_ns == made
+    assert program.stat().st_ino == made
+
+
+def test_checkers_that_nobody_uses_any_more_are_removed(go: gotool.Go, cache: Path) -> None:
+    for age in range(6):
+        old = cache / f"types-{age}"
+        old.write_bytes(b"")
+        os.utime(old, (1_000_000 - age, 1_000_000 - age))
+    program = gotool.checker(go)
+    assert {path.name for path in cache.glob("types-*")} == {program.name, "types-0", "types-1", "types-2"}
 
 
 def test_checker_that_cannot_be_built_leaves_nothing(tmp_path: Path, cache: Path) -> None:

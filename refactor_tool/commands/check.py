@@ -40,7 +40,7 @@ from refactor_tool.report.words import counted
 from refactor_tool.suppress import suppressions
 from refactor_tool.world.aside import Aside, name_below, name_from_here, read_file
 from refactor_tool.world.clock import today
-from refactor_tool.world.console import Progress, colour_allowed
+from refactor_tool.world.console import Progress, colour_allowed, done
 
 if TYPE_CHECKING:
     from refactor_tool.engine import Progress as Step
@@ -86,7 +86,8 @@ def check(request: Request) -> ExitCode:
         return error.code
     except KeyboardInterrupt:
         _write_files(_failed(request, Problem(ExitCode.INTERRUPTED, "interrupted")), outputs)
-        raise
+        with done("the files tell so" if _has_files(outputs) else ""):
+            raise
     except Exception as error:
         bug = Problem(ExitCode.INTERNAL, f"internal error: {type(error).__name__}: {error}")
         _write_files(_failed(request, bug), outputs)
@@ -358,7 +359,8 @@ def _accept(request: Request, report: Report, before: Baseline | None, judge: Ca
     ]
     data = baseline.render(wanted, before.entries)
     write_file_atomic(Path(request.baseline), data)
-    again = judge(baseline=replace(before, entries=baseline.parse(before.name, data)))
+    with done(f"{request.baseline} was written"):
+        again = judge(baseline=replace(before, entries=baseline.parse(before.name, data)))
     return _remarked(again, f"wrote {counted(len(wanted), 'finding')} to {request.baseline}")
 
 
@@ -382,11 +384,12 @@ def _problem(error: ToolError) -> Problem:
 
 
 def _write_files(report: Report, outputs: Sequence[Output]) -> None:
-    for output in outputs:
-        if output.file is not None:
-            from refactor_tool.world.out import write_file_atomic
+    files = [(output.file, output.format) for output in outputs if output.file is not None]
+    for at, (file, format_) in enumerate(files):
+        from refactor_tool.world.out import write_file_atomic
 
-            write_file_atomic(output.file, render(output.format, report, Paint(colour=False)))
+        with done(f"only {at} of {len(files)} files were written" if at else ""):
+            write_file_atomic(file, render(format_, report, Paint(colour=False)))
 
 
 def _write(report: Report, outputs: Sequence[Output]) -> None:
@@ -395,8 +398,13 @@ def _write(report: Report, outputs: Sequence[Output]) -> None:
 
     _write_files(report, outputs)
     shown = next((output.format for output in outputs if output.file is None), "" if outputs else "text")
-    if shown:
-        sys.stdout.buffer.write(render(shown, report, paint()))
-        sys.stdout.buffer.flush()
-    if shown != "text":
-        print(decision_line(report, Paint(colour=colour_allowed(sys.stderr))), file=sys.stderr)
+    with done("the files were written" if _has_files(outputs) else ""):
+        if shown:
+            sys.stdout.buffer.write(render(shown, report, paint()))
+            sys.stdout.buffer.flush()
+        if shown != "text":
+            print(decision_line(report, Paint(colour=colour_allowed(sys.stderr))), file=sys.stderr)
+
+
+def _has_files(outputs: Sequence[Output]) -> bool:
+    return any(output.file is not None for output in outputs)

@@ -14,7 +14,7 @@ from refactor_tool.report.document import as_json
 from refactor_tool.report.folder import PAGE, RESULT, TABLE, branch_folders
 from refactor_tool.report.table import matrix_document, matrix_text
 from refactor_tool.report.table_page import matrix_html
-from refactor_tool.world.console import Progress, can_show
+from refactor_tool.world.console import Progress, can_show, done
 from refactor_tool.world.out import write_dir
 from refactor_tool.world.place import locate
 from refactor_tool.world.pool import default_jobs, open_pool
@@ -46,15 +46,16 @@ def run(request: Request) -> ExitCode:
         files = {f"{folder}/{name}": data for at, folder in folders.items() for name, data in rows[at].files}
         page = matrix_html(rows, {at: f"{folder}/{PAGE}" for at, folder in folders.items()})
         write_dir(request.out, {**files, RESULT: as_json(document), TABLE: page}, force=request.force)
-    match request.format:
-        case "json":
-            sys.stdout.buffer.write(as_json(document))
-        case "html":
-            sys.stdout.buffer.write(matrix_html(rows, {}))
-        case "text":
-            sys.stdout.write(matrix_text(rows, paint(), plain=not can_show(sys.stdout, "✓→✗·×")))
-            if request.out is not None:
-                sys.stdout.write(f"\nwritten to {request.out}; look at {request.out / TABLE}\n")
+    with done(f"all is in {request.out}" if request.out is not None else ""):
+        match request.format:
+            case "json":
+                sys.stdout.buffer.write(as_json(document))
+            case "html":
+                sys.stdout.buffer.write(matrix_html(rows, {}))
+            case "text":
+                sys.stdout.write(matrix_text(rows, paint(), plain=not can_show(sys.stdout, "✓→✗·×")))
+                if request.out is not None:
+                    sys.stdout.write(f"\nwritten to {request.out}; look at {request.out / TABLE}\n")
     return gravest(row.code for row in rows)
 
 

@@ -15,7 +15,7 @@ from refactor_tool.record import record
 from refactor_tool.report.document import exit_code
 from refactor_tool.report.series import PatchFile, check_series, mailbox, series
 from refactor_tool.report.text import render_plan
-from refactor_tool.world.console import Progress
+from refactor_tool.world.console import Progress, done
 from refactor_tool.world.templates import load_templates
 from refactor_tool.world.text import shell_line
 from refactor_tool.world.tree import read_trees
@@ -58,8 +58,8 @@ def run(request: Request) -> ExitCode:
 
         write_dir(request.out, folder(result, patches, TITLE), force=request.force)
         where = shell_line("-C", str(request.path)) + " " if request.path is not None and request.ref is None else ""
-        below = result.base.label if result.base.source == "tree" else "."
-        into = shell_line(f"--directory={below}") + " " if below != "." else ""
+        below = result.base.prefix.rstrip("/")
+        into = shell_line(f"--directory={below}") + " " if below else ""
         patch_files = f"{shell_line(str(request.out.resolve()))}/000[1-9]-*.patch"
         following = f"git {where}am {into}{patch_files}" if patches and result.base.commit else ""
     elif result.steps:
@@ -67,7 +67,10 @@ def run(request: Request) -> ExitCode:
         read += ["--ref", request.ref] if request.ref is not None else []
         following = shell_line("refactor-tool", "plan", *read, "--out", "series")
     asked = str(request.path or "")
-    return write([result], request.format, lambda one: render_plan(one, paint(), next_command=following, asked=asked))
+    with done(f"the series is in {request.out}" if request.out is not None else ""):
+        return write(
+            [result], request.format, lambda one: render_plan(one, paint(), next_command=following, asked=asked)
+        )
 
 
 def make(path: Path | None, ref: str | None, only: Sequence[str], skip: Sequence[str], *, keep_going: bool) -> Plan:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TextIO
 
@@ -16,6 +18,15 @@ _CLEAR = "\r\x1b[K"
 def colour_allowed(stream: TextIO) -> bool:
     """Say whether `stream` may have colour: a terminal that can show it, and no NO_COLOR (https://no-color.org)."""
     return _is_capable(stream) and not os.environ.get("NO_COLOR")
+
+
+@contextmanager
+def done(what: str) -> Iterator[None]:
+    """Let an interrupt from now on say what was done before it, instead of that nothing was; "" leaves it at that."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(str(stop) or what) from None
 
 
 class Progress:

@@ -99,10 +99,13 @@ def cache_folder() -> Path:
 def checker(go: Go) -> Path:
     """Return the type checker of level *types*, built once a toolchain and version of its source.
 
-    Several runs may build it at the same time; the last one to end wins, and all get the same program.
+    Several runs may build it at the same time; the last one to end wins, and all get the same program. Of those for
+    other toolchains and versions, the last used are kept.
     """
     program = _checker(go)
     if program.is_file():
+        with suppress(OSError):
+            os.utime(program)
         return program
     with tempfile.TemporaryDirectory(prefix="refactor-tool-") as scratch:
         home = Home(program.parent, Path(scratch))
@@ -113,7 +116,16 @@ def checker(go: Go) -> Path:
             why = built.err.decode("utf-8", "replace").strip() or "it took longer than 10 minutes"
             raise EnvironmentFailure(f"{go.version} cannot build the type checker: {why.splitlines()[0]}", INSTALL)
         os.replace(made, program)
+    _forget_old(program.parent)
     return program
+
+
+def _forget_old(folder: Path) -> None:
+    """Remove the type checkers that were not used for longest."""
+    with suppress(OSError):
+        by_use = sorted(folder.glob("types-*"), key=lambda path: path.stat().st_mtime_ns)
+        for old in by_use[:-_KEPT]:
+            old.unlink(missing_ok=True)
 
 
 def has_checker(go: Go) -> bool:
@@ -198,6 +210,8 @@ def c_compiler() -> str:
     return shutil.which("gcc") or shutil.which("clang") or ""
 
 
+#: Type checkers that are kept, 6 MB each.
+_KEPT = 4
 #: The source of the type checker.
 _SOURCE = Path(__file__).resolve().parents[1] / "verify_go"
 _ELSEWHERE = "name another folder with XDG_CACHE_HOME"
