@@ -71,6 +71,46 @@ def test_one_function_undone_by_hand_is_not_silent() -> None:
     assert undone > 40
 
 
+@pytest.mark.parametrize(
+    ("path", "old", "new", "told"),
+    [
+        pytest.param("pkg/etcd/etcd.go", "\tmigrated.Close()\n", "", "nothing closes migrated", id="signal"),
+        pytest.param(
+            "pkg/etcd/etcd.go", "\t\te.clientMu.Lock()\n", "", "takes the lock of the client 0 times", id="lock"
+        ),
+        pytest.param("pkg/etcd/etcd.go", "\t\te.clientMu.Unlock()\n", "", "gives it back 0 times", id="unlock"),
+        pytest.param(
+            "pkg/util/api.go",
+            "\trestConfig.Timeout = readyzRequestTimeout\n",
+            "",
+            "nothing uses readyzRequestTimeout",
+            id="limit",
+        ),
+    ],
+)
+def test_one_line_undone_by_hand_is_not_silent(path: str, old: str, new: str, told: str) -> None:
+    after = contents(planned().final)
+    assert after[path].count(old.encode()) == 1
+    result = plan(after | {path: after[path].replace(old.encode(), new.encode())})
+    (finding,) = [found for found in result.findings if not isinstance(found.verdict, Leave)]
+    assert isinstance(finding.verdict, Manual)
+    assert told in finding.verdict.reason
+
+
+def test_a_configuration_written_more_than_once_again() -> None:
+    """The lines as they were, under the lock: they are replaced again, and only they."""
+    path = "pkg/etcd/etcd.go"
+    before, after = fixture()[path].decode(), contents(planned().final)
+    new = after[path].decode()
+    was = before[before.index("\te.config.Datastore.Endpoint = ") :].split("\n\n")[0]
+    once = new[new.index("\ttlsConfig := ") : new.index("\t\te.config.Datastore.BackendTLSConfig = tlsConfig\n\t}\n")]
+    once += "\t\te.config.Datastore.BackendTLSConfig = tlsConfig\n\t}"
+    was = was[: was.index("KeyFile")] + was[was.index("KeyFile") :].split("\n")[0]
+    result = plan(after | {path: new.replace(once, was).encode()})
+    assert [step.id for step in result.steps] == ["etcd-ready"]
+    assert contents(result.final) == after
+
+
 def _functions(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield the functions and methods of a file, with their doc comments."""
     facts = gotree.of({"x.go": data.decode()})

@@ -48,6 +48,7 @@ def of_client(tree: Tree) -> Iterator[Finding]:
             guarded = isinstance(verdict, Leave) and verdict.done and not _is_unguarded(tree)
             if isinstance(verdict, Leave) and not verdict.done:
                 return
+    yield from _half_guarded(tree)
     if not guarded:
         for path, decl in methods(tree, ETCD, "ETCD", "startClient"):
             verdict = _StartClient(tree, path, tree.function(path, decl), receiver_of(decl)).verdict()
@@ -63,6 +64,26 @@ def of_client(tree: Tree) -> Iterator[Finding]:
         in_reader = any(path == use.path and decl.span.contains(use.span) for path, decl in readers)
         if not in_reader and not tree.file(use.path).test:
             yield from _on_demand(tree, use)
+
+
+def _half_guarded(tree: Tree) -> Iterator[Finding]:
+    """Yield the functions that guard the client with its lock, and lost a part of what goes with that."""
+    for path, decl in tree.methods(package(tree, ETCD), "ETCD"):
+        text = tree.text(path, decl.span)
+        taken, given = text.count("clientMu.Lock()"), text.count("clientMu.Unlock()")
+        if taken != given:
+            verdict: Verdict = Manual(
+                f"{decl.title} takes the lock of the client {taken} times, and gives it back {given} times",
+                "take it before the client is used, and give it back afterwards on every way",
+            )
+            yield finding(tree, path, decl.signature, verdict, "guards the client with a lock", "client-lock")
+        elif decl.name == "startClientLocked":
+            changes = _StartClient(tree, path, tree.function(path, decl), receiver_of(decl)).datastore()
+            if changes:
+                verdict = changes if isinstance(changes, Manual) else Rewrite(changes)
+                yield finding(
+                    tree, path, decl.signature, verdict, "writes to the datastore's configuration once", "once"
+                )
 
 
 def _is_unguarded(tree: Tree) -> bool:
@@ -153,7 +174,7 @@ class _StartClient:
         opened = Span(decl.body_span.start + 1, decl.body_span.start + 1)
         split = Edit(path, self._gap(stmts[0], stmts[1]), SPLIT.filled(values))
         guarded: tuple[Change, ...] = (Edit(path, opened, LOCK.filled(values)), split, *client[1])
-        return _shapes.combined(guarded, self._datastore(), self._dropped())
+        return _shapes.combined(guarded, self.datastore(), self._dropped())
 
     def _client_type(self) -> tuple[str, tuple[NeedImport, ...]] | Manual:
         """Return how the type of the client is written in the function's file, which may not be that of its field."""
@@ -183,7 +204,7 @@ class _StartClient:
         end = above.start if above is not None else layout.whole_lines(data, second.span).start
         return Span(first.span.end, max(first.span.end, len(data[:end].removesuffix(b"\n").removesuffix(b"\r"))))
 
-    def _datastore(self) -> tuple[Change, ...] | Manual:
+    def datastore(self) -> tuple[Change, ...] | Manual:
         """Write to the configuration of the datastore only where that changes something."""
         tree, path, stmts = self.tree, self.path, body_of(self.decl)
         datastore = f"{self.name}.config.Datastore"

@@ -43,7 +43,7 @@ def of_tests(tree: Tree) -> Iterator[Finding]:
             yield finding(tree, path, use.qualified, verdict, "passes the test on", "function-value", anchor)
             continue
         if len(call.args) == arity:
-            verdict = Leave("cluster is given a test already", done=True)
+            verdict = _never_closed(tree, path, decl) or Leave("cluster is given a test already", done=True)
         elif own_test:
             verdict = Leave("cluster knows its test itself", done=True)
         elif anchor and any(_migrations(tree, path, decl)):
@@ -59,6 +59,25 @@ def _arity(tree: Tree, path: str, decl: ast.FuncDecl) -> int:
     wanted = ast.PackageObject(package(tree, EXECUTOR), "TestFunc")
     takes_test = any(tree.named_type(TypeRef(param.type, path)) == wanted for param in decl.params)
     return sum(max(1, len(param.names)) for param in decl.params) + (not takes_test)
+
+
+def _never_closed(tree: Tree, path: str, decl: ast.FuncDecl) -> Manual | None:
+    """Tell which signal of a function nothing closes, so that a test which waits for it never comes to an end."""
+    signal = ast.PackageObject(package(tree, UTIL), "ReadySignal")
+    nodes = [*walk(tree.function(path, decl))]
+    closed = {
+        node.x.name
+        for node in nodes
+        if isinstance(node, ast.Selector) and node.name.startswith("Close") and isinstance(node.x, ast.Ident)
+    }
+    for spec in (spec for node in nodes if isinstance(node, ast.VarStmt) for spec in node.specs):
+        if spec.type is not None and tree.named_type(TypeRef(spec.type, path)) == signal:
+            for name in (ident.name for ident in spec.names if ident.name not in closed):
+                return Manual(
+                    f"nothing closes {name} in {decl.title}, and etcd is never tested",
+                    f"call {name}.Close() once the content has been migrated",
+                )
+    return None
 
 
 def _has_own_test(tree: Tree, path: str, decl: ast.FuncDecl) -> bool:

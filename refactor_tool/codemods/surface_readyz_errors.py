@@ -37,7 +37,8 @@ PACKAGES = {
     "wait": "k8s.io/apimachinery/pkg/util/wait",
     "rest": "k8s.io/client-go/rest",
 }
-NEW_NAMES = ("newReadyzClient", "checkReadyz", "readyzPollInterval", "readyzRequestTimeout")
+REQUEST_LIMIT = "readyzRequestTimeout"
+NEW_NAMES = ("newReadyzClient", "checkReadyz", "readyzPollInterval", REQUEST_LIMIT)
 TEST_PATHS = (f"{UTIL}/api_test.go", f"{UTIL}/readyz_test.go")
 TEST_NAMES = ("notReadyBody", "writeKubeConfig", "infoLines", f"Test_Unit{WAIT}_Timeout")
 INSTRUCTION = (
@@ -83,6 +84,11 @@ def find(tree: Tree) -> Iterator[Finding]:
 
 def _verdict(tree: Tree, path: str, decl: ast.FuncDecl) -> Verdict:
     if _reads_reply(tree, path, decl):
+        if _is_unlimited(tree):
+            return Manual(
+                f"nothing uses {REQUEST_LIMIT}: one request that hangs takes all of the time that there is",
+                f"set it as the Timeout of the client's configuration: restConfig.Timeout = {REQUEST_LIMIT}",
+            )
         return Leave("it reads the reply to /readyz and tells what is in it already", done=True)
     taken = [name for name in NEW_NAMES if declares(tree, package(tree, UTIL), name)]
     if taken:
@@ -111,6 +117,13 @@ def _reads_reply(tree: Tree, path: str, decl: ast.FuncDecl) -> bool:
                 case _:
                     pass
     return False
+
+
+def _is_unlimited(tree: Tree) -> bool:
+    """Tell whether the limit for one request is declared, and nothing uses it."""
+    util = package(tree, UTIL)
+    limit = ast.PackageObject(util, REQUEST_LIMIT)
+    return declares(tree, util, REQUEST_LIMIT) and not tree.callers(limit, tree.package_files(util))
 
 
 def _rewrite(tree: Tree, path: str, decl: ast.FuncDecl, poll: ReadyzPoll) -> Rewrite | Manual:

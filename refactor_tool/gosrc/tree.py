@@ -113,6 +113,7 @@ class Tree:
         self._by_dir: dict[str, tuple[str, ...]] | None = None
         self._imports: dict[str, frozenset[str]] = {}
         self._open: set[tuple[str, Span]] = set()
+        self._below: dict[str, frozenset[str]] = {}
         self._package_names: dict[str, str] = {}
         go_mod = snapshot.files.get("go.mod")
         module = _MODULE.search(go_mod.data) if go_mod is not None else None
@@ -862,16 +863,24 @@ class Tree:
         """Tell whether `importer` can import `imported` without an import cycle."""
         return importer != imported and importer not in self._imported_below(imported)
 
-    @_memoised
     def _imported_below(self, package: str) -> frozenset[str]:
         """Return what a package imports, and what those import, and so on; only in-tree packages are followed."""
+        if package in self._below:
+            return self._below[package]
         seen: set[str] = set()
         todo = [package]
         while todo:
             new = self.imported_by(todo.pop()) - seen
             seen |= new
-            todo.extend(name for name in new if name.startswith(self.module))
-        return frozenset(seen)
+            for name in new:
+                if name.startswith(self.module):
+                    known = self._below.get(name)
+                    if known is None:
+                        todo.append(name)
+                    else:
+                        seen |= known
+        self._below[package] = frozenset(seen)
+        return self._below[package]
 
     def qualify(self, path: str, package: str, name: str, offset: int) -> ast.Qualifier | None:
         """Say how to write `package` at a byte of a file; `name` is used where it is not imported yet.

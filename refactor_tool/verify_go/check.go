@@ -24,6 +24,7 @@ type unit struct {
 const (
 	codeBrokenImport         = 6
 	codeUnusedImport         = 8
+	codeWrongAssignCount     = 17
 	codeInvalidIfaceAssign   = 21
 	codeIncompatibleAssign   = 23
 	codeUntypedLit           = 70
@@ -38,7 +39,7 @@ const (
 
 var codeNames = map[int]string{
 	3: "package-name", 9: "init-cycle", 10: "duplicate-declaration", codeUnusedImport: "unused-import",
-	17: "assignment-count", 19: "no-new-variable", codeInvalidIfaceAssign: "missing-method", codeIncompatibleAssign: "incompatible-type",
+	codeWrongAssignCount: "assignment-count", 19: "no-new-variable", codeInvalidIfaceAssign: "missing-method", codeIncompatibleAssign: "incompatible-type",
 	73: "undefined", codeUnexportedName: "undefined", codeUndeclaredName: "undefined", codeMissingFieldOrMethod: "missing-field-or-method",
 	codeUnusedVar: "unused-variable", 102: "missing-return", codeWrongResultCount: "result-count", codeWrongArgCount: "argument-count",
 }

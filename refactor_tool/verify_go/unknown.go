@@ -162,7 +162,7 @@ func embedsUnknown(t types.Type, seen map[types.Type]bool) bool {
 func (c *checker) findHiddenMismatches() {
 	for _, file := range c.files {
 		s := c.byPos[c.fset.File(file.FileStart)]
-		var results []*types.Tuple // of the functions around
+		var around []*types.Signature // of the functions around, nil where that is unknown
 		var visit func(n ast.Node) bool
 		visit = func(n ast.Node) bool {
 			switch n := n.(type) {
@@ -170,25 +170,34 @@ func (c *checker) findHiddenMismatches() {
 				if n.Body == nil {
 					return false
 				}
-				c.visitBody(n.Body, c.signature(n.Name), &results, visit)
+				c.visitBody(n.Body, c.signature(n.Name), &around, visit)
 				return false
 			case *ast.FuncLit:
 				sig, _ := c.info.Types[n].Type.(*types.Signature)
-				c.visitBody(n.Body, sig, &results, visit)
+				c.visitBody(n.Body, sig, &around, visit)
 				return false
 			case *ast.ReturnStmt:
-				if len(results) > 0 && results[len(results)-1] != nil && len(n.Results) > 0 {
-					c.compareList(s, n.Results, results[len(results)-1], false, false)
+				if len(around) > 0 && around[len(around)-1] != nil && len(n.Results) > 0 {
+					want := around[len(around)-1].Results()
+					if c.hidesCount(n.Results, want.Len(), false) {
+						c.add(problemAt(s, n.Results[0].Pos(), fmt.Sprintf("%s return values: have %d, want %d",
+							fewOrMany(len(n.Results), want.Len()), len(n.Results), want.Len()), codeNames[codeWrongResultCount]))
+					}
+					c.compareList(s, n.Results, want, false, false)
 				}
 			case *ast.CallExpr:
 				c.compareCall(s, n)
 			case *ast.ValueSpec:
+				if len(n.Values) > 0 {
+					c.countAssigned(s, n.Pos(), len(n.Names), n.Values)
+				}
 				if n.Type != nil && len(n.Values) == len(n.Names) {
 					for _, value := range n.Values {
 						c.compare(s, value, c.info.Types[n.Type].Type)
 					}
 				}
 			case *ast.AssignStmt:
+				c.countAssigned(s, n.Pos(), len(n.Lhs), n.Rhs)
 				if n.Tok == token.ASSIGN && len(n.Lhs) == len(n.Rhs) {
 					for i := range n.Lhs {
 						c.compare(s, n.Rhs[i], c.info.Types[n.Lhs[i]].Type)
@@ -201,17 +210,65 @@ func (c *checker) findHiddenMismatches() {
 	}
 }
 
-func (c *checker) visitBody(body *ast.BlockStmt, sig *types.Signature, results *[]*types.Tuple, visit func(ast.Node) bool) {
-	var tuple *types.Tuple
-	if sig != nil {
-		tuple = sig.Results()
-		if tuple == nil {
-			tuple = types.NewTuple()
-		}
+// countAssigned reports an assignment of another number of values than there are variables.
+func (c *checker) countAssigned(s *source, pos token.Pos, variables int, values []ast.Expr) {
+	if c.hidesCount(values, variables, true) {
+		c.add(problemAt(s, pos, fmt.Sprintf("assignment mismatch: have %d values, want %d", len(values), variables),
+			codeNames[codeWrongAssignCount]))
 	}
-	*results = append(*results, tuple)
+}
+
+// hidesCount reports whether the number of values is certainly not the one that is wanted, and the checker keeps
+// silent about it since one of them is unknown. An unknown call may give any number of values, and with commaOk some
+// other expressions two.
+func (c *checker) hidesCount(values []ast.Expr, want int, commaOk bool) bool {
+	if len(values) == want {
+		return false
+	}
+	unknown := false
+	for _, value := range values {
+		t := c.info.Types[value].Type
+		if c.said(value.Pos()) {
+			return false
+		}
+		unknown = unknown || t == nil || isUnknown(t)
+	}
+	if !unknown || len(values) > 1 || want == 0 {
+		return unknown
+	}
+	switch value := unparen(values[0]).(type) {
+	case *ast.CallExpr:
+		return false
+	case *ast.IndexExpr, *ast.TypeAssertExpr:
+		return !commaOk || want != 2
+	case *ast.UnaryExpr:
+		return !commaOk || want != 2 || value.Op != token.ARROW
+	default:
+		return true
+	}
+}
+
+func unparen(expr ast.Expr) ast.Expr {
+	for {
+		paren, ok := expr.(*ast.ParenExpr)
+		if !ok {
+			return expr
+		}
+		expr = paren.X
+	}
+}
+
+func fewOrMany(have, want int) string {
+	if have < want {
+		return "not enough"
+	}
+	return "too many"
+}
+
+func (c *checker) visitBody(body *ast.BlockStmt, sig *types.Signature, around *[]*types.Signature, visit func(ast.Node) bool) {
+	*around = append(*around, sig)
 	ast.Inspect(body, visit)
-	*results = (*results)[:len(*results)-1]
+	*around = (*around)[:len(*around)-1]
 }
 
 func (c *checker) signature(name *ast.Ident) *types.Signature {
