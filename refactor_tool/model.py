@@ -246,7 +246,7 @@ class LazyFiles(Mapping[str, File]):
         self._read = read
         self._search = search
         self._kept: dict[str, File] = {}
-        self._found: dict[tuple[bytes, ...], frozenset[str]] = {}
+        self._found: dict[tuple[bytes, ...], frozenset[str] | None] = {}
         self._changed: dict[str, File | None] = {}
 
     def __getitem__(self, path: str) -> File:
@@ -277,10 +277,12 @@ class LazyFiles(Mapping[str, File]):
     def holding(self, words: tuple[bytes, ...]) -> frozenset[str]:
         """Return the paths of a superset of the files that hold any of the words, all paths in case of doubt."""
         if words not in self._found:
-            found = self._search(words)
-            self._found[words] = frozenset(self._paths) if found is None else found
+            self._found[words] = self._search(words)
+        found = self._found[words]
+        if found is None:
+            return frozenset(self._paths)
         come = {path for path, file in self._changed.items() if file and any(word in file.data for word in words)}
-        return frozenset((self._found[words] - self._changed.keys() | come) & self._paths.keys())
+        return frozenset((found - self._changed.keys() | come) & self._paths.keys())
 
     def with_changes(self, changes: Iterable[FileChange]) -> LazyFiles:
         """Return the files after `changes`."""

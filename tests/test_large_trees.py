@@ -289,3 +289,9 @@ def test_changes_of_files_that_are_read_late() -> None:
     again = after.with_changes([FileChange("d", File(b"x"), None), FileChange("b", None, kept)])
     assert (list(again.files), again.paths_unlike(before)) == (["a", "b", "c"], {"b", "d"})
     assert read == ["a", "b"]
+
+
+def test_where_the_search_cannot_tell_every_file_may_hold_the_words() -> None:
+    files = LazyFiles(["a", "b"], lambda path: File(path.encode()), lambda _words: None)
+    fewer = files.with_files({"a": None})
+    assert (fewer.holding((b"x",)), files.holding((b"x",))) == ({"b"}, {"a", "b"})
