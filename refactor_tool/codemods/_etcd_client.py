@@ -21,6 +21,7 @@ from refactor_tool.codemods._k3s import ETCD, declares, package
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
 from refactor_tool.gosrc.walk import trail, walk
+from refactor_tool.gosrc.words import word_places
 from refactor_tool.model import Change, Edit, Finding, Leave, Manual, NeedImport, Rewrite, Span, Verdict
 from refactor_tool.record import record
 
@@ -34,6 +35,7 @@ TIMEOUT = Template("etcd-ready/member_timeout.go.j2", ("context", "ctx", "timeou
 TEMPLATES = (LOCK, SPLIT, DATASTORE, DROP, GUARD, VALUE, TIMEOUT)
 
 _BY_HAND = "guard the start of the client with a lock: the test of etcd and its proxy may both be the first to need it"
+_LOCK = b"clientMu"
 #: The limit for one request to etcd, by its names over time.
 _LIMITS = ("statusTimeout", "testTimeout")
 
@@ -68,22 +70,26 @@ def of_client(tree: Tree) -> Iterator[Finding]:
 
 def _half_guarded(tree: Tree) -> Iterator[Finding]:
     """Yield the functions that guard the client with its lock, and lost a part of what goes with that."""
-    for path, decl in tree.methods(package(tree, ETCD), "ETCD"):
-        text = tree.text(path, decl.span)
-        taken, given = text.count("clientMu.Lock()"), text.count("clientMu.Unlock()")
-        if taken != given:
-            verdict: Verdict = Manual(
-                f"{decl.title} takes the lock of the client {taken} times, and gives it back {given} times",
-                "take it before the client is used, and give it back afterwards on every way",
-            )
-            yield finding(tree, path, decl.signature, verdict, "guards the client with a lock", "client-lock")
-        elif decl.name == "startClientLocked":
-            changes = _StartClient(tree, path, tree.function(path, decl), receiver_of(decl)).datastore()
-            if changes:
-                verdict = changes if isinstance(changes, Manual) else Rewrite(changes)
-                yield finding(
-                    tree, path, decl.signature, verdict, "writes to the datastore's configuration once", "once"
-                )
+    for path in tree.package_files(package(tree, ETCD)):
+        around = (tree.function_at(path, at.start) for at in word_places(tree.data(path), _LOCK))
+        for decl in dict.fromkeys(decl for decl in around if decl is not None):
+            verdict = _lost(tree, path, decl)
+            if verdict is not None:
+                yield finding(tree, path, decl.signature, verdict, "keeps what guards the client", "half-guarded")
+
+
+def _lost(tree: Tree, path: str, decl: ast.FuncDecl) -> Verdict | None:
+    text = tree.text(path, decl.span)
+    taken, given = text.count("clientMu.Lock()"), text.count("clientMu.Unlock()")
+    if taken != given:
+        return Manual(
+            f"{decl.title} takes the lock of the client {taken} times, and gives it back {given} times",
+            "take it before the client is used, and give it back afterwards on every way",
+        )
+    if decl.name != "startClientLocked":
+        return None
+    changes = _StartClient(tree, path, tree.function(path, decl), receiver_of(decl)).datastore()
+    return (changes if isinstance(changes, Manual) else Rewrite(changes)) if changes else None
 
 
 def _is_unguarded(tree: Tree) -> bool:
