@@ -23,7 +23,7 @@ from refactor_tool.outcome import (
     is_held,
 )
 from refactor_tool.record import record, replace
-from refactor_tool.report.document import fingerprint_of, fingerprints, reason, severity, verdict_word
+from refactor_tool.report.document import fingerprint_of, fingerprint_parts, reason, severity, verdict_word
 from refactor_tool.report.words import counted
 
 #: How many pairs of a file that is gone and one that is new are compared; beyond that the latter count as new.
@@ -114,8 +114,9 @@ def _examine(tree: Examined, rules: Sequence[str], today: str, moves: Mapping[st
     `moves` are the names that files have elsewhere, for the fingerprints.
     """
     places = Places(tree.plan.base)
-    pairs = zip(tree.plan.findings, fingerprints(tree.plan, moves or {}), strict=True)
-    found = [_result(places, finding, name) for finding, name in pairs if not isinstance(finding.verdict, Leave)]
+    pairs = zip(tree.plan.findings, fingerprint_parts(tree.plan, moves or {}), strict=True)
+    held = ((finding, fingerprint_of(*parts)) for finding, parts in pairs if not isinstance(finding.verdict, Leave))
+    found = [_result(places, finding, name) for finding, name in held]
     faults = {comment: comment.fault or _unknown_rule(comment.rule, rules) for comment in tree.suppressions}
     covers: dict[tuple[str, str, int], Suppression] = {}
     for comment, fault in faults.items():

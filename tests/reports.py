@@ -13,6 +13,7 @@ from typing import Any
 from refactor_tool import gate
 from refactor_tool.model import ExitCode, File, Finding, Leave, Manual, Plan, Problem, Rewrite, Snapshot, Span
 from refactor_tool.outcome import Accepted, Baseline, FailOn, Report, RuleInfo, Suppression
+from refactor_tool.report.document import fingerprints
 from refactor_tool.report.formats import render
 from refactor_tool.report.text import Paint, printable
 
@@ -81,7 +82,7 @@ def everything(fail_on: FailOn = "error") -> Report:
     )
     accepted = {
         found.function + str(at): name
-        for at, (found, name) in enumerate(zip(head.findings, gate.fingerprints(head), strict=True))
+        for at, (found, name) in enumerate(zip(head.findings, fingerprints(head), strict=True))
         if found.path == "pkg/b.go" and found.id == "L13"
     }
     entries = [Accepted("pkg/b.go", "L13", "f", name, "message of L13", "", 2) for name in accepted.values()]

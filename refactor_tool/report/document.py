@@ -6,7 +6,7 @@ Lines and columns are 1-based, columns in bytes, ends exclusive. New keys may be
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, assert_never
 
@@ -161,21 +161,24 @@ def as_json(value: Any) -> bytes:
     return (json.dumps(value, indent=1) + "\n").encode()
 
 
-def fingerprints(plan: Plan, names: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
-    """Return a stable id per finding, in order: it holds when lines move or functions are reordered.
+def fingerprints(plan: Plan) -> tuple[str, ...]:
+    """Return a stable id per finding, in order: it holds when lines move or functions are reordered."""
+    return tuple(fingerprint_of(*parts) for parts in fingerprint_parts(plan))
 
-    Made from the rule, file, function, shape and the site's text with white space folded; equal ones are numbered.
+
+def fingerprint_parts(plan: Plan, names: Mapping[str, str] = MappingProxyType({})) -> Iterator[tuple[str, ...]]:
+    """Yield what the id of each finding is made from, in order.
+
+    That is the rule, file, function, shape, the site's text with white space folded, and a number for equal ones.
     `names` are other names for files, such as those they had before they moved.
     """
     seen: Counter[tuple[str, ...]] = Counter()
-    out = []
     for finding in plan.findings:
         data = plan.base.files[finding.path].data if finding.path in plan.base.files else b""
         text = b" ".join(data[finding.span.start : finding.span.end].split()).decode("utf-8", "replace")
         key = (finding.id, names.get(finding.path, finding.path), finding.function, finding.shape, text)
         seen[key] += 1
-        out.append(fingerprint_of(*key, str(seen[key])))
-    return tuple(out)
+        yield *key, str(seen[key])
 
 
 def fingerprint_of(*parts: str) -> str:
