@@ -157,7 +157,8 @@ def apply(
     from refactor_tool.world.text import shell_line
 
     asked = str(path or "")
-    result = make(path, None if worktree else "HEAD", only or (), skip or (), keep_going=keep_going)
+    ref = None if worktree else "HEAD"
+    result = make(path, ref, only or (), skip or (), keep_going=keep_going, whole=True)
     if not result.steps:
         raise typer.Exit(write([result], "text", lambda plan: render_plan(plan, paint(), next_command="", asked=asked)))
     here = ["-C", str(path)] if path is not None else []

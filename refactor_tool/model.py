@@ -338,6 +338,10 @@ class Snapshot:
         files = self.files
         return ((path, files.peek(path) if isinstance(files, LazyFiles) else files[path]) for path in files)
 
+    def whole(self) -> Snapshot:
+        """Return the snapshot with all of its files read, for questions that any of them may bear on."""
+        return replace(self, files=dict(self.files)) if isinstance(self.files, LazyFiles) else self
+
     def held(self) -> Iterable[File]:
         """Return the files that are in memory: all, but of a large tree those that somebody asked for."""
         return self.files.held() if isinstance(self.files, LazyFiles) else self.files.values()

@@ -237,7 +237,7 @@ def _refs(repository: Path) -> list[str]:
 
 
 def _large(tree: Path, where: Path, count: int) -> Path:
-    """Copy the Go files of a tree and add plain ones of a common size until there are `count`."""
+    """Copy the Go files of a tree, add plain ones of a common size until there are `count`, and commit that."""
     subprocess.run(["git", "clone", "-q", str(tree), str(where)], check=True)
     filler = "".join(
         f"// Step{at} does a part of the work.\nfunc Step{at}(x int) int {{\n\treturn x + {at}\n}}\n\n"
@@ -247,6 +247,9 @@ def _large(tree: Path, where: Path, count: int) -> Path:
         folder = where / "pkg" / "filler" / f"p{at // 50}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"f{at}.go").write_text(f"package p{at // 50}\n\n{filler.replace('Step', f'F{at}Step')}")
+    person = ("-c", "user.name=bench", "-c", "user.email=bench@example.org")
+    subprocess.run(["git", "-C", str(where), "add", "-A"], check=True)
+    subprocess.run(["git", "-C", str(where), *person, "commit", "-q", "-m", "filler"], check=True)
     return where
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from refactor_tool import engine
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.model import EnvironmentFailure, File, FileChange, LazyFiles, Snapshot, Unparsable
 from refactor_tool.world import disk, presearch, tree
@@ -143,6 +144,35 @@ def test_a_comment_to_the_tool_far_away_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
+def test_a_change_after_the_plan_is_seen_in_files_that_were_not_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = checkout(tmp_path / "r")
+    (repo.path / "new").mkdir()
+    (repo.path / "new/a.go").write_text("package a\n")
+    real = engine.plan
+
+    def plan(*args: object, **named: object) -> object:
+        made = real(*args, **named)  # type: ignore[arg-type]
+        (repo.path / "new/a.go").write_text("package a // changed\n")
+        return made
+
+    monkeypatch.setattr(engine, "plan", plan)
+    ran = command.run("apply", repo.path, "--worktree")
+    assert (ran.code, "new/a.go" in ran.err) == (6, True)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_rule_follows_a_name_through_a_package_of_its_own(tmp_path: Path) -> None:
+    wait = (
+        "package far\n\nfunc wait(ch chan struct{}) {\n\t<-ch\n}\n\n"
+        "func Start() {\n\tready := make(chan struct{})\n\tgo wait(ready)\n}\n"
+    )
+    repo = checkout(tmp_path / "r", wait=wait)
+    assert b"pkg/far/wait.go" in command.run("check", repo.path, "--rules", "all", "--format", "json").out
+
+
+@pytest.mark.usefixtures("small")
 def test_a_rule_sees_the_whole_tree(tmp_path: Path) -> None:
     hazard = 'package far\n\nimport "os"\n\nfunc start() {\n\tgo serve()\n}\n\nfunc serve() {\n\tos.Exit(1)\n}\n'
     repo = checkout(tmp_path / "r", exits=hazard)
@@ -177,9 +207,39 @@ def test_the_settings_of_a_repository_change_nothing(tmp_path: Path, setting: Ma
     expected = command.run("scan", repo.path).out
     for name, value in setting.items():
         repo.git("config", name, value)
-    assert presearch.search_worktree(Git(repo.path), (b"apiReady",)) is not None
+    assert presearch.search_tracked(Git(repo.path), (b"apiReady",)) is not None
     assert command.run("scan", repo.path).out == expected
     assert b"pkg/far/site.go" in expected
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("ignored", [".gitignore", ".git/info/exclude"])
+def test_a_tracked_file_is_searched_though_it_is_ignored(tmp_path: Path, ignored: str) -> None:
+    repo = checkout(tmp_path / "r", site="package far\n\nvar apiReady = make(chan struct{})\n")
+    (repo.path / ignored).write_text("pkg/far/\n")
+    assert b"pkg/far/site.go" in command.run("scan", repo.path).out
+
+
+@pytest.mark.usefixtures("small")
+def test_a_tracked_file_is_searched_beside_a_nested_repository(tmp_path: Path) -> None:
+    repo = checkout(tmp_path / "r", site="package far\n\nvar apiReady = make(chan struct{})\n")
+    repo.git("init", "-q", "pkg/far")
+    assert b"pkg/far/site.go" in command.run("scan", repo.path).out
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("many", [-1, 0, 5], ids=["searched", "searched too", "read"])
+def test_untracked_files_are_searched_where_they_are_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    repo = checkout(tmp_path / "r")
+    monkeypatch.setattr(tree, "MANY", many)
+    (repo.path / "new").mkdir()
+    (repo.path / "new/far.go").write_text("package new\n")
+    (repo.path / "new/site.go").write_text("package new\n\nvar apiReady = make(chan struct{})\n")
+    seen = read_files(monkeypatch)
+    assert b"new/site.go" in command.run("scan", repo.path).out
+    assert "pkg/far/far.go" not in seen
 
 
 @pytest.mark.usefixtures("small")
@@ -214,7 +274,7 @@ def test_no_answer_means_that_all_is_read(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.usefixtures("small")
 def test_a_complaint_of_git_is_no_answer(tmp_path: Path) -> None:
     repo = checkout(tmp_path / "r")
-    assert presearch.search_worktree(Git(repo.path), (b"package far",)) == {"pkg/far/far.go"}
+    assert presearch.search_tracked(Git(repo.path), (b"package far",)) == {"pkg/far/far.go"}
     assert presearch.search_folder(repo.path / "nowhere", (b"x",)) is None
 
 

@@ -406,3 +406,10 @@ def test_the_next_command_knows_a_module_below_the_top(repo: Repo, tmp_path: Pat
     assert "am --directory=k3s " in ran.last
     repo.git("am", "--directory=k3s", *map(str, patches(tmp_path / "series")))
     assert run("plan", repo.path / "k3s").code == ExitCode.CLEAN
+
+
+def test_a_module_path_that_is_not_utf8(repo: Repo) -> None:
+    repo.commit(trees.before() | {"go.mod": File(b"module github.com/\xff/k3s\n\ngo 1.23\n")})
+    ran = run("scan", repo.path)
+    assert ran.code == ExitCode.NOTHING_SCANNED
+    assert "internal error" not in ran.err

@@ -270,6 +270,8 @@ def _examine(snapshot: Snapshot, wanted: Sequence[Rule], cache: ParseCache, step
 
 
 def _examined(snapshot: Snapshot, wanted: Sequence[Rule], cache: ParseCache, step: Step) -> gate.Examined:
+    if wanted:
+        snapshot = snapshot.whole()  # a hazard may be anywhere
     plan = engine.scan(snapshot, SUITE, progress=step, cache=cache)
     tree = tree_of(snapshot, cache)
     if wanted:

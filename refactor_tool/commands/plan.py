@@ -73,13 +73,26 @@ def run(request: Request) -> ExitCode:
         )
 
 
-def make(path: Path | None, ref: str | None, only: Sequence[str], skip: Sequence[str], *, keep_going: bool) -> Plan:
-    """Return the plan for a work tree or a ref; raises as `engine.plan` does, and `UsageError` for an unknown id."""
+def make(
+    path: Path | None,
+    ref: str | None,
+    only: Sequence[str],
+    skip: Sequence[str],
+    *,
+    keep_going: bool,
+    whole: bool = False,
+) -> Plan:
+    """Return the plan for a work tree or a ref; raises as `engine.plan` does, and `UsageError` for an unknown id.
+
+    With `whole` every file is read before, so that whoever writes the plan sees that one changed in the meantime.
+    """
     left_out = _left_out(SUITE, only, skip)
     sources = load_templates()
     check_suite(SUITE, sources)
     with Progress() as progress:
         (snapshot,) = read_trees(path, [ref] if ref is not None else [])
+        if whole:
+            snapshot = snapshot.whole()
         return engine.plan(snapshot, SUITE, sources, skip=left_out, keep_going=keep_going, progress=progress.step)
 
 

@@ -116,7 +116,7 @@ def _wanted(request: Request) -> Level:
 
 
 def _subject(request: Request, cache: ParseCache, step: Step) -> Subject:
-    tree = read_tree(request.path) if request.ref is None else read_ref(request.path, request.ref)
+    tree = read_tree(request.path).whole() if request.ref is None else read_ref(request.path, request.ref)
     if request.as_is:
         return Subject("tree", tree, (stages.of_tree(tree),))
     if request.base is not None:

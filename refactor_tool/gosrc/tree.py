@@ -117,7 +117,7 @@ class Tree:
         self._package_names: dict[str, str] = {}
         go_mod = snapshot.files.get("go.mod")
         module = _MODULE.search(go_mod.data) if go_mod is not None else None
-        self.module: str = module.group(1).decode().strip('"') if module is not None else ""
+        self.module: str = module.group(1).decode("utf-8", "replace").strip('"') if module is not None else ""
         directive = _GO_DIRECTIVE.search(go_mod.data) if go_mod is not None else None
         #: The `go` directive as (major, minor); (1, 16) is what Go assumes where there is none.
         self.go_version: tuple[int, int] = (
@@ -222,26 +222,25 @@ class Tree:
             found |= self._found[needle]
         return tuple(sorted(found))
 
-    def anywhere(self, *needles: bytes, but: Callable[[str, bytes], bool]) -> tuple[str, ...]:
-        """Return the paths of Go files whose bytes contain any needle, sorted, those that `files_with` leaves out too.
+    def files_but(self, but: Callable[[str, bytes], bool], *needles: bytes) -> tuple[str, ...]:
+        """Return the paths of Go files whose bytes contain any needle, sorted, without those that `but` is true of.
 
-        Only files for which `but`, asked with path and bytes, is true are left out. A large tree is read as a whole.
+        It is asked with the path and the bytes of a file.
         """
-        return tuple(sorted(frozenset().union(*(self._anywhere(needle, but) for needle in needles))))
+        return tuple(sorted(frozenset().union(*(self._holding(needle, but) for needle in needles))))
 
     @_memoised
-    def _anywhere(self, needle: bytes, but: Callable[[str, bytes], bool]) -> frozenset[str]:
+    def _holding(self, needle: bytes, but: Callable[[str, bytes], bool]) -> frozenset[str]:
         return frozenset(path for path, data in self._all_but(but) if needle in data)
 
     @_memoised
     def _all_but(self, but: Callable[[str, bytes], bool]) -> tuple[tuple[str, bytes], ...]:
-        sources = ((path, self.data(path)) for path in self.snapshot.files if path.endswith(".go"))
-        return tuple((path, data) for path, data in sources if not but(path, data))
+        return tuple((path, data) for path, data in self._searched() if not but(path, data))
 
     def _searched(self) -> tuple[tuple[str, bytes], ...]:
         """Return the Go files, with their bytes, that are searched: all, but of a large tree some packages only.
 
-        Those are the ones in which a file holds a word of the campaign, or names the module, as it must to import a
+        Those are the ones in which a file holds a word of the campaign, or names the module, as it does to import a
         package of it: without that nothing in a package can mean what another declares.
         """
         if self._sources is None:

@@ -98,7 +98,7 @@ def functions_with(
 
 def sources(tree: Tree, *needles: bytes) -> Iterator[str]:
     """Yield the paths of files with any of the needles, tests and generated files left out; nothing is parsed."""
-    return iter(tree.anywhere(*needles, but=_is_left_out))
+    return iter(tree.files_but(_is_left_out, *needles))
 
 
 def _is_left_out(path: str, data: bytes) -> bool:

@@ -31,7 +31,7 @@ from refactor_tool.world.disk import Disk, Listed, list_folder, list_worktree
 from refactor_tool.world.git import Git
 from refactor_tool.world.objects import FOLDER, LINK, SUBMODULE, Commit, Entry, Objects, is_source
 from refactor_tool.world.place import Place, locate
-from refactor_tool.world.presearch import MANY, search_folder, search_worktree
+from refactor_tool.world.presearch import MANY, Search, search_folder, search_tracked, search_untracked
 
 
 def read_tree(path: Path | None = None) -> Snapshot:
@@ -165,8 +165,12 @@ def from_objects(
 
 def _work_tree(git: Git, listing: Sequence[Listed], place: Place, prefix: str) -> Snapshot:
     found = relevant(listing, prefix)
-    unseen = frozenset(path for path, listed in found.items() if listed.sparse or listed.assumed)
-    search = partial(_below, git, prefix, unseen)
+    untracked = [path for path, listed in found.items() if not listed.entry.oid and path.endswith(".go")]
+    unseen = {path for path, listed in found.items() if listed.sparse or listed.assumed}
+    if len(untracked) <= MANY:
+        unseen.update(untracked)
+    searches = [search_tracked, *([search_untracked] if len(untracked) > MANY else [])]
+    search = partial(_below, git, prefix, frozenset(unseen), searches)
     files, skipped, hidden = _from_disk(Disk(git.root / prefix), found, search)
     with Objects(git) as objects:
         data = dict(objects.blobs(dict.fromkeys(entry.oid for entry in hidden.values())))
@@ -178,12 +182,17 @@ def _work_tree(git: Git, listing: Sequence[Listed], place: Place, prefix: str) -
     return replace(_snapshot(place, together, skipped, "tree", prefix.rstrip("/") or ".", commit), prefix=prefix)
 
 
-def _below(git: Git, prefix: str, unseen: frozenset[str], words: tuple[bytes, ...]) -> frozenset[str] | None:
-    """Return which files below `prefix` may hold any of the words, by their paths after it."""
-    found = search_worktree(git, words)
-    if found is None:
-        return None
-    return unseen.union(path[len(prefix) :] for path in found if path.startswith(prefix))
+def _below(
+    git: Git, prefix: str, unseen: frozenset[str], searches: Sequence[Search], words: tuple[bytes, ...]
+) -> frozenset[str] | None:
+    """Return which files below `prefix` may hold any of the words, by their paths after it: found, or `unseen`."""
+    found = set(unseen)
+    for search in searches:
+        answer = search(git, words)
+        if answer is None:
+            return None
+        found.update(path[len(prefix) :] for path in answer if path.startswith(prefix))
+    return frozenset(found)
 
 
 def relevant(listing: Iterable[Listed], prefix: str) -> dict[str, Listed]:
