@@ -17,7 +17,7 @@ from refactor_tool.eras import must_have, recognise
 from refactor_tool.gosrc import depth
 from refactor_tool.gosrc.layout import settle_imports
 from refactor_tool.gosrc.parse import ParseCache
-from refactor_tool.gosrc.proof import prove
+from refactor_tool.gosrc.proof import Flaw, prove
 from refactor_tool.gosrc.tree import Tree, tree_of
 from refactor_tool.model import (
     NEEDLES,
@@ -194,11 +194,16 @@ def _run(
     except ToolError as error:
         return Ran(findings, (), (Problem(error.code, error.message, step=codemod.id),)), tree
     after = tree.after(changes)
-    flaws = [
-        _problem(after, ExitCode.INTERNAL, f"the result is not sound: {flaw.message}", flaw.path, flaw.span, codemod.id)
-        for flaw in prove(tree, after, changes)
-    ]
+    flaws = [_flaw(after, flaw, codemod) for flaw in prove(tree, after, changes)]
     return (Ran(findings, (), tuple(flaws)), tree) if flaws else (Ran(findings, changes, ()), after)
+
+
+def _flaw(after: Tree, flaw: Flaw, codemod: Codemod) -> Problem:
+    """Return what a change made worse as a mistake of ours, unless the source was not fit to take it."""
+    code, message = ExitCode.INTERNAL, f"the result is not sound: {flaw.message}"
+    if flaw.is_inherited:
+        code, message = ExitCode.FINDINGS, f"run gofmt -w {flaw.path}, and plan again; {flaw.message}"
+    return _problem(after, code, message, flaw.path, flaw.span, codemod.id)
 
 
 def find(tree: Tree, codemod: Codemod) -> tuple[Finding, ...]:

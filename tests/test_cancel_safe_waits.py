@@ -43,7 +43,7 @@ RELEASED = "control-plane"
             "(*agentTunnel).setKubeletPort",
             "setKubeletPort(ctx context.Context, apiServerReady",
             "setKubeletPort(_ context.Context, apiServerReady",
-            ["rewrite name", "manual receive"],
+            ["rewrite name", "manual receive", "rewrite name"],
             id="context-has-no-name",
         ),
         pytest.param(
@@ -52,7 +52,7 @@ RELEASED = "control-plane"
             "(*agentTunnel).setKubeletPort",
             "\t<-apiServerReady\n\n\ta.set()",
             "\tdefer close(a.done)\n\t<-apiServerReady\n\n\ta.set()",
-            ["rewrite name", "manual receive"],
+            ["rewrite name", "manual receive", "rewrite name"],
             id="something-is-closed-at-the-end",
         ),
         pytest.param(

@@ -235,7 +235,17 @@ def _chosen(cond: ast.Expr) -> str:
 
 
 def _started(block: ast.Block, starts: Sequence[Start]) -> str:
-    return "".join(start.runtime for start in starts if block.span.contains(start.span))
+    """Return what a block starts, whatever happens in it."""
+    return "".join(start.runtime for start in starts if block.span.contains(start.span) and _is_certain(block, start))
+
+
+def _is_certain(block: ast.Block, start: Start) -> bool:
+    """Tell whether a call below a block stands in no branch or loop within it."""
+    return not any(
+        isinstance(node, ast.For | ast.Switch | ast.Select)
+        or (isinstance(node, ast.If) and (node.init is None or not node.init.span.contains(start.span)))
+        for node in trail(block, start.span)
+    )
 
 
 def _is_cri(tree: Tree, found: ast.Object | None) -> bool:

@@ -105,6 +105,9 @@ def _field(tree: Tree, path: str, decl: ast.TypeDecl, struct: ast.StructType) ->
     """Add the lock below the client."""
     fields = {ident.name: field for field in struct.fields for ident in field.names}
     if "clientMu" in fields:
+        known = tree.named_type(TypeRef(fields["clientMu"].type, path))
+        if known != ast.PackageObject("sync", "Mutex") or isinstance(fields["clientMu"].type, ast.Unary):
+            return Manual("the ETCD has a clientMu that is no sync.Mutex", "rename it")
         return Leave("the client is guarded by a lock already", done=True)
     if not tests_remote_etcd(tree):
         return Leave("servers without etcd test it in a way of their own here, which leaves the client to etcd's start")

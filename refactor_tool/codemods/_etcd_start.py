@@ -87,6 +87,8 @@ class _Start:
     def signature(self, path: str, params: Sequence[ast.Param], inside: Span) -> Verdict:
         """Make the configuration a pointer and add the test, where they are not yet."""
         config = self._typed(path, params, "ETCDConfig")
+        if params and params[-1].variadic and self._typed(path, params, "TestFunc") is None:
+            return _variadic(self.tree, path, inside)
         if config is None:
             if self.done:
                 return Leave("takes whatever ETCD takes", done=True)
@@ -146,9 +148,14 @@ class _Start:
         if stray is not None:
             line = tree.line_text(path, stray.start)
             return Manual(f"{decl.title} uses the configuration of etcd as a value: {line!r}", "use it as a pointer")
-        if not calls and (whole.body is None or len(whole.body.stmts) > 1):
+        if not calls and not _starts_nothing(whole):
             wanted = "let it call the test until it succeeds, and close the channel of ETCDReadyChan then and only then"
             return Manual(f"{decl.title} starts etcd in a way of its own", wanted)
+        read = self._reads(path, decl)
+        if read is not None:
+            line = tree.line_text(path, read.start)
+            reason = f"{decl.title} reads the configuration of etcd, and from now on a server without etcd has none"
+            return Manual(f"{reason}: {line!r}", "take a pointer to it, and do that only where it is not nil")
         added = (self._with_test(path, call, "nil" if self._is_fresh(path, call) else "test") for call in calls)
         return Rewrite((*verdict.changes, *added))
 
@@ -178,16 +185,22 @@ class _Start:
 
     def _by_value(self, path: str, decl: ast.FuncDecl, calls: Sequence[ast.Call]) -> Span | None:
         """Return where a function uses its configuration other than through a field or as an argument of `calls`."""
+        handed = {arg.span for call in calls for arg in call.args}
+        uses = (span for span, through_field in self._config_uses(path, decl) if not through_field)
+        return next((span for span in uses if span not in handed), None)
+
+    def _reads(self, path: str, decl: ast.FuncDecl) -> Span | None:
+        """Return where a function reads a field of its configuration, or sets one."""
+        return next((span for span, through_field in self._config_uses(path, decl) if through_field), None)
+
+    def _config_uses(self, path: str, decl: ast.FuncDecl) -> Iterator[tuple[Span, bool]]:
+        """Yield where a function names the configuration that it is given by value, and whether that is for a field."""
         param = self._typed(path, decl.params, "ETCDConfig")
         if param is None or isinstance(param.type, ast.Unary) or not param.names or decl.body_span is None:
-            return None
-        handed = {arg.span for call in calls for arg in call.args}
+            return
         for use in _shapes.names_in(self.tree, path, decl.body_span, param.names[0].name):
-            mine = isinstance(use.object, ast.LocalObject) and use.object.at == param.names[0].span
-            through_field = self.tree.data(path)[use.span.end : use.span.end + 1] == b"."
-            if mine and not through_field and use.span not in handed:
-                return use.span
-        return None
+            if isinstance(use.object, ast.LocalObject) and use.object.at == param.names[0].span:
+                yield use.span, self.tree.data(path)[use.span.end : use.span.end + 1] == b"."
 
     # --- calls --------------------------------------------------------------------------------------
 
@@ -253,9 +266,27 @@ class _Start:
         """Hand on a test that the function is given from now on."""
         if _shapes.names_in(self.tree, path, decl.span, "test"):
             return Manual(f"{decl.title} has something called test already", "rename it")
+        if decl.params and decl.params[-1].variadic:
+            return _variadic(self.tree, path, decl.params_span)
         executor = self.tree.qualify(path, self.executor, "executor", decl.span.start)
         if executor is None:
             return _shapes.cannot_name(EXECUTOR, "executor.TestFunc")
         params = [param.span for param in decl.params]
         parameter = appended(path, params, decl.params_span, f"test {executor.prefix}TestFunc")
         return Rewrite((parameter, *edits, self._with_test(path, call, "test"), *_shapes.needs(path, executor)))
+
+
+def _variadic(tree: Tree, path: str, inside: Span) -> Manual:
+    text = tree.text(path, inside)
+    return Manual(f"no parameter can follow the last of {text!r}", "make it a slice, and plan again")
+
+
+def _starts_nothing(decl: ast.FuncDecl) -> bool:
+    """Tell whether a function does nothing, or returns nothing but a name, such as nil or an error."""
+    match decl.body:
+        case None | ast.Block(stmts=()):
+            return True
+        case ast.Block(stmts=(ast.Return(values=values),)):
+            return all(isinstance(value, ast.Ident) for value in values)
+        case _:
+            return False

@@ -17,7 +17,7 @@ from refactor_tool.codemods._close_on_success import CLOSE, CLOSE_AT_END, close_
 from refactor_tool.codemods._fatal_waits import CALLS, ENDED, FATAL, fatal_waits
 from refactor_tool.codemods._k3s import CONFIG, CONTROL, EXECUTOR, TUNNEL, UTIL, is_test, package, relocated, site
 from refactor_tool.gosrc import ast
-from refactor_tool.gosrc.tree import Occurrence, Tree
+from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
 from refactor_tool.gosrc.walk import functions_at, trail
 from refactor_tool.model import Change, Channel, Edit, Finding, Leave, Manual, NeedImport, Rewrite, Span, Verdict
 from refactor_tool.record import replace
@@ -48,7 +48,9 @@ def find(tree: Tree) -> Iterator[Finding]:
     kept = Leave("the hand-made change keeps it: its waits end where the process does", done=True)
     hand_made = _is_hand_made(tree)
     closes = relocated(_closes(tree), CLOSES, ("close",))
-    for each in (*_receives(tree, closes), *_renames(tree), *closes, *_fatals(tree)):
+    yield from _unclosed_signals(tree)
+    receives = tuple(_receives(tree, closes))
+    for each in (*receives, *_renames(tree, receives), *closes, *_fatals(tree)):
         match each.verdict:
             case Rewrite() | Manual() if hand_made:
                 yield replace(each, verdict=kept)
@@ -89,7 +91,9 @@ def _receives(tree: Tree, closes: Sequence[Finding]) -> Iterator[Finding]:
 
 def _in_function(tree: Tree, path: str, decl: ast.FuncDecl, closes: Sequence[Finding]) -> Iterator[Finding]:
     """Judge what a function of the tunnel or an executor does with the channels that it is given."""
-    anchor = RECEIVES.get(decl.name, "")
+    # an executor of somebody else's is none of the sites that must be there
+    is_foreign = decl.name in COMPONENTS and decl.receiver_type != "Embedded"
+    anchor = "" if is_foreign else RECEIVES.get(decl.name, "")
     waits = False
     selects = []
     for use in _channels(tree, path, decl):
@@ -234,15 +238,22 @@ def _tests(tree: Tree, path: str, decl: ast.FuncDecl) -> tuple[Change, ...]:
 # --- the tunnel's channel ---------------------------------------------------------------------------
 
 
-def _renames(tree: Tree) -> Iterator[Finding]:
-    """Yield where the tunnel calls the channel of its permissions by the apiserver's name, comments included."""
+def _renames(tree: Tree, receives: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield where the tunnel calls the channel of its permissions by the apiserver's name, comments included.
+
+    A receive that is rewritten takes the new name by that.
+    """
+    rewritten = {(each.path, each.span) for each in receives if isinstance(each.verdict, Rewrite)}
     for path in tree.package_files(package(tree, TUNNEL)):
         uses = tree.occurrences(path, _OLD) if OLD_NAME.encode() in tree.data(path) else ()
         locals_ = [use for use in uses if isinstance(use.object, ast.LocalObject)]
         renamed = [tree.function_at(path, use.span.start) for use in locals_ if _new_name(tree, use) is not None]
         for use in uses:
             is_about_it = use.role == "comment" and tree.function_at(path, use.span.start) in renamed
-            if (use not in locals_ and not is_about_it) or _bare_receive(tree, use) is not None:
+            if use not in locals_ and not is_about_it:
+                continue
+            receive = _bare_receive(tree, use)
+            if receive is not None and (path, receive) in rewritten:
                 continue
             verdict: Verdict = Rewrite((Edit(path, use.span, NEW_NAME.encode()),))
             if not is_about_it and _new_name(tree, use) is None:
@@ -280,6 +291,32 @@ def _is_about_permissions(tree: Tree, path: str) -> bool:
 def _in_one_function(tree: Tree, one: Occurrence, other: Occurrence) -> bool:
     decl = _shapes.whole_function(tree, one.path, one.span) if one.path == other.path else None
     return decl is not None and functions_at(decl, one.span)[-1:] == functions_at(decl, other.span)[-1:] != ()
+
+
+# --- signals ----------------------------------------------------------------------------------------
+
+
+def _unclosed_signals(tree: Tree) -> Iterator[Finding]:
+    """Yield the signals of executors that nothing closes once all steps are made: what asks for them waits for ever."""
+    signal = ast.PackageObject(package(tree, UTIL), "ReadySignal")
+    if not tree.types(signal.package, signal.name):
+        return
+    for executor in tree.implementers(package(tree, EXECUTOR), "Executor"):
+        sources = [path for path in tree.package_files(executor.package) if not path.endswith("_test.go")]
+        # a test closes the signals of its mock by itself
+        for path, decl in (each for each in tree.types(executor.package, executor.type) if not is_test(each[0])):
+            for field in decl.type.fields if isinstance(decl.type, ast.StructType) else ():
+                if tree.named_type(TypeRef(field.type, path)) != signal:
+                    continue
+                for name in field.names:
+                    closes = re.compile(rb"\b" + name.name.encode() + rb"\s*\.\s*Close")
+                    if not any(closes.search(tree.data(source)) for source in sources):
+                        unclosed = Manual(
+                            f"nothing closes {executor.type}.{name.name}, and what waits for it waits for ever",
+                            f"close it where {executor.type} knows that the component is ready; one that hands its"
+                            " calls on to another executor gives out that one's channels instead",
+                        )
+                        yield _finding(tree, path, name.span, unclosed, "close each signal", "unclosed-signal")
 
 
 # --- deferred closes --------------------------------------------------------------------------------

@@ -24,11 +24,16 @@ _BLANK_LINES = re.compile(rb"(?<=\n)(?:\r?\n){2,}")
 
 @record
 class Flaw:
-    """Something a change made worse: where in the new file (None for the whole file), and what."""
+    """Something a change made worse: where in the new file (None for the whole file), and what.
+
+    `is_inherited` says that the file was not laid out as gofmt does before either, so that what the change took over
+    from around it may not be.
+    """
 
     path: str
     span: Span | None
     message: str
+    is_inherited: bool = False
 
 
 @record
@@ -149,12 +154,13 @@ def _layout(file: _Changed) -> list[Flaw]:
     found = layout_faults(new, file.fresh)
     gone = layout_faults(old, old.marks(_beyond(old, new))) if found and old is not None else []
     known = Counter(message for message, _ in gone)
+    is_inherited = bool(found) and old is not None and bool(layout_faults(old))
     out = []
     for message, span in found:
         if known[message] > 0:
             known[message] -= 1
         else:
-            out.append(Flaw(file.path, span, f"gofmt would change it: {message}"))
+            out.append(Flaw(file.path, span, f"gofmt would change it: {message}", is_inherited))
     return out
 
 

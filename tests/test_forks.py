@@ -1,0 +1,156 @@
+"""What forks do that k3s does not: the campaign either keeps it right, or says what needs a hand; never a silent hang."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from refactor_tool.model import ExitCode, Leave, Plan
+from tests.campaign import Files, contents, fixture, plan, planned
+
+EXECUTOR = "pkg/daemons/executor/executor.go"
+EMBED = "pkg/daemons/executor/embed.go"
+HEAD = """package fork
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/k3s-io/k3s/pkg/cli/cmds"
+	daemonconfig "github.com/k3s-io/k3s/pkg/daemons/config"
+	"github.com/k3s-io/k3s/pkg/daemons/executor"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+)
+
+var (
+	_ http.Handler
+	_ authenticator.Request
+	_ cmds.Agent
+	_ daemonconfig.Node
+)
+
+"""
+
+
+def executor_of(struct: str, body: str, **own: str) -> str:
+    """Return a file with an executor, each method with a body in which CALL is the call of the same method."""
+    interface = re.search(r"type Executor interface \{\n(.*?)\n\}", fixture()[EXECUTOR].decode(), re.DOTALL)
+    assert interface is not None
+    methods = []
+    for line in interface[1].split("\n"):
+        signature = re.sub(r"\b(InitialOptions|ETCDConfig)\b", r"executor.\1", line.strip())
+        name = signature.split("(")[0]
+        params = signature.split("(", 1)[1].split(")")[0]
+        names = ", ".join(param.split()[0] for param in params.split(",") if param)
+        text = own.get(name, body).replace("CALL", f"{name}({names})")
+        methods.append(f"func (t *Fork) {signature} {{\n\t{text}\n}}\n")
+    return HEAD + struct + "\n\n" + "\n".join(methods)
+
+
+def fork(struct: str, body: str, **own: str) -> Files:
+    return {**fixture(), "pkg/fork/fork.go": executor_of(struct, body, **own).encode()}
+
+
+def edited(path: str, old: str, new: str) -> Files:
+    text = fixture()[path].decode()
+    assert text.count(old) == 1, old
+    return {**fixture(), path: text.replace(old, new).encode()}
+
+
+def reasons(result: Plan) -> str:
+    assert not any(problem.code is ExitCode.INTERNAL for problem in result.problems)
+    return "\n".join(problem.message for problem in result.problems)
+
+
+def test_a_decorator_keeps_no_signals_of_its_own() -> None:
+    result = plan(fork("type Fork struct {\n\tnext executor.Executor\n}", "return t.next.CALL"))
+    assert "nothing closes Fork.apiServerReady" in reasons(result)
+    assert "nothing closes Fork.etcdReady" in reasons(result)
+
+
+def test_an_executor_that_starts_components_in_its_own_way() -> None:
+    own = {
+        "APIServerHandlers": "return nil, nil, nil",
+        "CurrentETCDOptions": "return executor.InitialOptions{}, nil",
+        "ETCD": 'return t.pod("etcd", args.Name)',
+    }
+    files = fork(
+        "type Fork struct {\n\tdir string\n}\n\nfunc (t *Fork) pod(...string) error { return nil }", "return nil", **own
+    )
+    told = reasons(plan(files))
+    assert "(*Fork).ETCD starts etcd in a way of its own" in told
+
+
+def test_a_wrapper_that_touches_a_configuration_which_may_be_missing() -> None:
+    text = HEAD + (
+        "type Fork struct {\n\texecutor.Embedded\n}\n\n"
+        "func (t *Fork) ETCD(ctx context.Context, args executor.ETCDConfig, extraArgs []string) error {\n"
+        '\targs.Name = "fork"\n\treturn t.Embedded.ETCD(ctx, args, extraArgs)\n}\n'
+    )
+    told = reasons(plan({**fixture(), "pkg/fork/fork.go": text.encode()}))
+    assert "(*Fork).ETCD reads the configuration of etcd" in told
+
+
+def test_a_parameter_cannot_follow_a_variadic_one() -> None:
+    old, new = (
+        "reset bool, options executor.InitialOptions) error",
+        "reset bool, options executor.InitialOptions, extra ...string) error",
+    )
+    told = reasons(plan(edited("pkg/etcd/etcd.go", old, new)))
+    assert "no parameter can follow the last of" in told
+
+
+def test_a_container_runtime_that_is_started_under_a_condition() -> None:
+    start = "\t\tif err := executor.Containerd(ctx, nodeConfig); err != nil {\n\t\t\treturn err\n\t\t}\n"
+    inner = '\t\tif os.Getenv("FORK") == "" {\n' + start.replace("\t\t", "\t\t\t", 1) + "\t\t}\n"
+    told = reasons(plan(edited("pkg/agent/run.go", start, inner)))
+    assert "does not start docker, else containerd, and nothing else" in told
+
+
+def test_a_wait_that_goes_on_where_it_has_failed() -> None:
+    result = plan(edited(EMBED, 'logrus.Fatalf("No apiserver for the kubelet: %v", err)', "logrus.Error(err)"))
+    assert "the goroutine goes on where the wait has failed" in reasons(result)
+
+
+def test_a_receive_left_to_a_person_knows_the_new_name() -> None:
+    """Its parameter is renamed, and the series must compile all the same."""
+    path = "pkg/agent/tunnel/tunnel.go"
+    text = fixture()[path].decode()
+    found = re.search(r"func \(a \*agentTunnel\) watchPods\([^)]*\) \{\n", text)
+    assert found is not None
+    changed = text[: found.end()] + "\tdefer close(a.podsSynced)\n" + text[found.end() :]
+    after = contents(plan({**fixture(), path: changed.encode()}).final)[path].decode()
+    body = after[after.index("watchPods(ctx") :] if "watchPods(ctx" in after else after
+    assert "<-rbacReady" in body
+    assert not re.search(
+        r"\bapiServerReady\b", re.sub(r"//.*", "", after[after.index(") watchPods(") :].split("\n}\n")[0])
+    )
+
+
+def test_a_source_that_is_not_formatted_is_no_bug_of_the_tool() -> None:
+    result = plan(edited("pkg/agent/run.go", "\tnotifySocket := ", "\t notifySocket  := ".replace("  :=", " :=")))
+    assert not any(problem.code is ExitCode.INTERNAL for problem in result.problems)
+
+
+def test_a_lock_of_another_kind() -> None:
+    result = plan(edited("pkg/etcd/etcd.go", "type ETCD struct {\n", "type ETCD struct {\n\tclientMu int\n\n"))
+    assert "clientMu that is no sync.Mutex" in reasons(result)
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "told"),
+    [
+        ("pkg/daemons/executor/etcd.go", "e.etcdReady.Close()\n", "nothing closes Embedded.etcdReady"),
+        (EMBED, "e.apiServerReady.Close", "nothing closes Embedded.apiServerReady"),
+    ],
+)
+def test_a_signal_that_nothing_closes_any_more(path: str, line: str, told: str) -> None:
+    after = dict(contents(planned().final))
+    text = after[path].decode()
+    assert line in text
+    after[path] = text.replace(line, "func() {}" if not line.endswith("\n") else "_ = 0\n").encode()
+    result = plan(after)
+    (finding,) = [found for found in result.findings if not isinstance(found.verdict, Leave)]
+    assert told in str(finding.verdict)
+    assert told in reasons(result)
