@@ -108,11 +108,6 @@ def test_a_container_runtime_that_is_started_under_a_condition() -> None:
     assert "does not start docker, else containerd, and nothing else" in told
 
 
-def test_a_wait_that_goes_on_where_it_has_failed() -> None:
-    result = plan(edited(EMBED, 'logrus.Fatalf("No apiserver for the kubelet: %v", err)', "logrus.Error(err)"))
-    assert "the goroutine goes on where the wait has failed" in reasons(result)
-
-
 def test_a_receive_left_to_a_person_knows_the_new_name() -> None:
     """Its parameter is renamed, and the series must compile all the same."""
     path = "pkg/agent/tunnel/tunnel.go"
@@ -154,3 +149,43 @@ def test_a_signal_that_nothing_closes_any_more(path: str, line: str, told: str) 
     (finding,) = [found for found in result.findings if not isinstance(found.verdict, Leave)]
     assert told in str(finding.verdict)
     assert told in reasons(result)
+
+
+def test_a_wrapper_that_starts_a_runtime_by_itself() -> None:
+    text = HEAD + (
+        "type Fork struct {\n\texecutor.Embedded\n}\n\n"
+        "func (t *Fork) Containerd(ctx context.Context, node *daemonconfig.Node) error {\n\treturn nil\n}\n"
+    )
+    told = reasons(plan({**fixture(), "pkg/fork/fork.go": text.encode()}))
+    assert "(*Fork).Containerd does not hand on to Embedded" in told
+
+
+def test_a_wrapper_that_hands_on_takes_the_rest_from_what_it_embeds() -> None:
+    text = HEAD + (
+        "type Fork struct {\n\texecutor.Embedded\n}\n\n"
+        "func (t *Fork) Containerd(ctx context.Context, node *daemonconfig.Node) error {\n"
+        "\treturn t.Embedded.Containerd(ctx, node)\n}\n"
+    )
+    assert reasons(plan({**fixture(), "pkg/fork/fork.go": text.encode()})) == ""
+
+
+def test_a_datastore_that_is_never_reported_as_ready_any_more() -> None:
+    after = dict(contents(planned().final))
+    text = after["pkg/cluster/cluster.go"].decode()
+    start = text.index("\tif c.managedDB == nil {\n")
+    end = text.index("\n\t}\n", start) + len("\n\t}\n")
+    assert "executor.ETCD(" in text[start:end]
+    after["pkg/cluster/cluster.go"] = (text[:start] + text[end:]).encode()
+    (finding,) = [found for found in plan(after).findings if not isinstance(found.verdict, Leave)]
+    assert "Start calls executor.ETCD 1 times" in str(finding.verdict)
+
+
+def test_a_component_that_waits_for_nothing_any_more() -> None:
+    after = dict(contents(planned().final))
+    text = after[EMBED].decode()
+    start = text.index("func (e *Embedded) ControllerManager(")
+    wait = text.index("\t\tif err := util.WaitReady(", start)
+    end = text.index("\n\t\t}\n", wait) + len("\n\t\t}\n")
+    after[EMBED] = (text[:wait] + text[end:]).encode()
+    (finding,) = [found for found in plan(after).findings if not isinstance(found.verdict, Leave)]
+    assert "(*Embedded).ControllerManager waits for nothing" in str(finding.verdict)

@@ -51,7 +51,7 @@ from refactor_tool.codemods._shapes import (
 )
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
-from refactor_tool.gosrc.walk import functions_at, walk
+from refactor_tool.gosrc.walk import walk
 from refactor_tool.model import Change, Edit, Finding, Leave, Manual, Rewrite, Span, Verdict
 
 _HELPER = Template(f"{ID}/agent_helper.go.j2", ("config", "context", "ready", "time", "util"))
@@ -281,15 +281,9 @@ def _in_goroutine(tree: Tree, use: Occurrence, decl: ast.FuncDecl, guard: Guard)
     odd = _unlike_the_executor(tree, use, decl, guard.call, guard.stmt.span)
     if odd is not None:
         return _by_hand(tree, use, odd)
-    leaves = isinstance(guard.exit, ast.Return)
-    branch = guard.before if leaves else (*guard.before, guard.exit)
+    branch = guard.before if isinstance(guard.exit, ast.Return) else (*guard.before, guard.exit)
     if not all(logs(tree, use.path, stmt) for stmt in branch):
         return _by_hand(tree, use, "what follows a failed wait is more than a log line, a fatal exit or a return")
-    body = functions_at(decl, guard.stmt.span)[-1].body
-    after = [stmt for stmt in body.stmts if stmt.span.start > guard.stmt.span.end] if body is not None else []
-    ends = leaves or logs(tree, use.path, guard.exit).startswith(("Fatal", "Panic"))
-    if not ends and not all(logs(tree, use.path, stmt) for stmt in after):
-        return _by_hand(tree, use, "the goroutine goes on where the wait has failed")
     asked = ready_chan(tree, use.path, ACCESSOR, guard.stmt.span)
     if isinstance(asked, Manual):
         return asked

@@ -11,7 +11,7 @@ from refactor_tool.codemods._etcd_sites import body_of, finding, is_nil, methods
 from refactor_tool.codemods._k3s import CLUSTER, CONFIG, EXECUTOR, package
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree
-from refactor_tool.gosrc.walk import Node, children, trail
+from refactor_tool.gosrc.walk import Node, children, trail, walk
 from refactor_tool.model import Change, Edit, Finding, Leave, Manual, Rewrite, Span, Verdict
 from refactor_tool.record import record
 
@@ -37,11 +37,26 @@ def of_cluster(tree: Tree) -> Iterator[Finding]:
             continue
         match [param.type for param in decl.results]:
             case [ast.Ident(name="error")]:
-                verdict: Verdict = Leave("Start returns an error alone", done=True)
+                verdict: Verdict = _reported(tree, path, decl) or Leave("Start returns an error alone", done=True)
             case _:
                 line = tree.line_text(path, decl.span.start)
                 verdict = Manual(f"the results of Start are not known: {line!r}", BY_HAND)
         yield finding(tree, path, decl.signature, verdict, "returns no channel", "result", "cluster-start")
+
+
+def _reported(tree: Tree, path: str, decl: ast.FuncDecl) -> Manual | None:
+    """Tell of a start that reports etcd as ready on fewer kinds of servers than the series lets it do."""
+    if not methods(tree, CLUSTER, "Cluster", "testRemoteDB"):
+        return None
+    etcd = ast.PackageObject(package(tree, EXECUTOR), "ETCD")
+    nodes = walk(tree.function(path, decl))
+    count = sum(isinstance(node, ast.Call) and tree.calls(path, node) == etcd for node in nodes)
+    if count >= 2:
+        return None
+    return Manual(
+        f"Start calls executor.ETCD {count} times: on servers without etcd, or with kine, it is never ready",
+        "call executor.ETCD(ctx, nil, nil, c.testRemoteDB) where etcd is disabled, and where there is no managedDB",
+    )
 
 
 def returns_channel(results: Sequence[ast.Param]) -> bool:

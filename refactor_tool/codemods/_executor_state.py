@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from refactor_tool.codemod import Template
-from refactor_tool.codemods._k3s import EXECUTOR, UTIL, package, site
+from refactor_tool.codemods._k3s import EXECUTOR, UTIL, is_test, package, site
 from refactor_tool.codemods._shapes import cannot_name, needs, receiver_name
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree, TypeRef
+from refactor_tool.gosrc.walk import walk
 from refactor_tool.model import Change, Channel, Edit, Finding, Leave, Manual, Rewrite, Span, Verdict
 from refactor_tool.record import record
 
@@ -22,6 +23,8 @@ ID = "executor-ready-channels"
 FIELDS = {"APIServerReadyChan": "apiServerReady", "ETCDReadyChan": "etcdReady", "CRIReadyChan": "criReady"}
 CHANNELS: dict[str, Channel] = {"APIServerReadyChan": "apiserver", "ETCDReadyChan": "etcd", "CRIReadyChan": "cri"}
 STATE = "embedded-state"
+#: The methods that close a channel of k3s' own executor.
+_CLOSING = frozenset(("Bootstrap", "CRI", "Containerd", "Docker", "ETCD"))
 #: K3s' own executor.
 EMBEDDED = "Embedded"
 
@@ -128,6 +131,12 @@ def _executor(
         return executor
     promoted = _promoted_from(tree, path, struct, owners)
     if promoted:
+        alone = next((method.title for where, method in methods if _starts_alone(tree, where, method)), None)
+        if alone is not None:
+            return Manual(
+                f"{alone} does not hand on to {promoted}, whose channel nothing closes then",
+                f"call the method of {promoted} in it, or {instruction}",
+            )
         return Leave(f"{name} takes the methods that it does not declare from {promoted}")
     if tree.file(path).generated:
         return Manual(f"{name} is generated", f"run its generator again; {instruction}")
@@ -155,6 +164,14 @@ def _promoted_from(tree: Tree, path: str, struct: ast.StructType, owners: set[tu
         if named is not None and (named.package, named.name) in known:
             return named.name
     return ""
+
+
+def _starts_alone(tree: Tree, path: str, method: ast.FuncDecl) -> bool:
+    """Tell whether a method that closes a channel where it succeeds is declared without a call of the one below it."""
+    if method.name not in _CLOSING or is_test(path):
+        return False
+    whole = walk(tree.function(path, method))
+    return not any(isinstance(node, ast.Selector) and node.name == method.name for node in whole)
 
 
 def _is_pointer(method: ast.FuncDecl) -> bool:

@@ -37,6 +37,9 @@ CLOSES = {"scheduler": "control-scheduler", "cloudControllerManager": "control-c
 #: The components of the embedded executor that wait, with the number of parameters that they must have to be tested.
 COMPONENTS = {"Kubelet": 2, "APIServer": 2, "Scheduler": 3, "ControllerManager": 2, "CloudControllerManager": 3}
 
+#: What is in every function that waits.
+_WAITS = ("WaitReady(", "WaitForAPIServerReady(", "<-")
+
 _TEST = Template(f"{ID}/embed_test.go.j2", ("config",))
 LOCAL = rb"\w*[rR]eady"
 _ASKED = re.compile(rb"\b\w+ReadyChan\b")
@@ -49,6 +52,7 @@ def find(tree: Tree) -> Iterator[Finding]:
     hand_made = _is_hand_made(tree)
     closes = relocated(_closes(tree), CLOSES, ("close",))
     yield from _unclosed_signals(tree)
+    yield from _waitless(tree)
     receives = tuple(_receives(tree, closes))
     for each in (*receives, *_renames(tree, receives), *closes, *_fatals(tree)):
         match each.verdict:
@@ -317,6 +321,21 @@ def _unclosed_signals(tree: Tree) -> Iterator[Finding]:
                             " calls on to another executor gives out that one's channels instead",
                         )
                         yield _finding(tree, path, name.span, unclosed, "close each signal", "unclosed-signal")
+
+
+def _waitless(tree: Tree) -> Iterator[Finding]:
+    """Yield the components of k3s' own executor that are started without a wait once the executor has its signals."""
+    executor = package(tree, EXECUTOR)
+    if tree.member(executor, "Embedded", "apiServerReady") is None or not tree.functions(
+        package(tree, UTIL), "WaitReady"
+    ):
+        return
+    for name in COMPONENTS:
+        for path, decl in tree.method(executor, "Embedded", name):
+            text = tree.text(path, decl.body_span) if decl.body_span is not None else ""
+            if not any(word in text for word in _WAITS):
+                lost = Manual(f"{decl.title} waits for nothing", "wait with util.WaitReady for its needs", blocks=False)
+                yield _finding(tree, path, decl.signature, lost, MESSAGE, "no-wait")
 
 
 # --- deferred closes --------------------------------------------------------------------------------
