@@ -189,3 +189,29 @@ def test_a_component_that_waits_for_nothing_any_more() -> None:
     after[EMBED] = (text[:wait] + text[end:]).encode()
     (finding,) = [found for found in plan(after).findings if not isinstance(found.verdict, Leave)]
     assert "(*Embedded).ControllerManager waits for nothing" in str(finding.verdict)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "told"),
+    [
+        (
+            "pkg/daemons/executor/etcd.go",
+            "return e.etcdReady.Chan()",
+            "return make(chan struct{})",
+            "(*Embedded).ETCDReadyChan gives out another channel than that of etcdReady",
+        ),
+        (
+            EXECUTOR,
+            "return executor.CRIReadyChan()",
+            "return executor.ETCDReadyChan()",
+            "CRIReadyChan calls another method",
+        ),
+        ("pkg/etcd/etcd.go", "e.config.ExtraEtcdArgs, test)", "e.config.ExtraEtcdArgs, nil)", "started without a test"),
+    ],
+)
+def test_a_channel_or_a_test_that_got_lost(path: str, old: str, new: str, told: str) -> None:
+    after = dict(contents(planned().final))
+    assert after[path].decode().count(old) == 1
+    after[path] = after[path].replace(old.encode(), new.encode())
+    found = [str(each.verdict) for each in plan(after).findings if not isinstance(each.verdict, Leave)]
+    assert any(told in verdict for verdict in found)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from refactor_tool.codemod import Template
 from refactor_tool.codemods import _shapes
 from refactor_tool.codemods._etcd_embedded import embedded
-from refactor_tool.codemods._etcd_sites import appended, finding, top_of
+from refactor_tool.codemods._etcd_sites import appended, finding, is_nil, top_of
 from refactor_tool.codemods._k3s import ETCD, EXECUTOR, declares, package
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
@@ -230,6 +230,8 @@ class _Start:
 
     def _started(self, path: str, decl: ast.FuncDecl, call: ast.Call) -> Verdict:
         edits = self._configured(path, call)
+        if decl.title == "(*ETCD).cluster" and len(call.args) == self.arity and is_nil(call.args[-1]):
+            return Manual("the etcd of this server is started without a test, and never ready", "pass its test on")
         if edits == ():
             return Leave(_DONE, done=True)
         if isinstance(edits, Manual):

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from refactor_tool.codemod import Template
 from refactor_tool.codemods._k3s import EXECUTOR, UTIL, is_test, package, site
-from refactor_tool.codemods._shapes import cannot_name, needs, receiver_name
+from refactor_tool.codemods._shapes import cannot_name, names_in, needs, receiver_name
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree, TypeRef
 from refactor_tool.gosrc.walk import walk
@@ -194,7 +194,7 @@ def state(executor: Executor) -> Iterator[Finding]:
     )
     for where, method in executor.methods:
         if method.name in FIELDS:
-            done = Leave("gives out its channel already", done=True)
+            done = _gives_another(executor, where, method) or Leave("gives out its channel already", done=True)
             yield site(
                 tree,
                 ID,
@@ -205,6 +205,18 @@ def state(executor: Executor) -> Iterator[Finding]:
                 channel=CHANNELS[method.name],
                 shape="accessor",
             )
+
+
+def _gives_another(executor: Executor, path: str, accessor: ast.FuncDecl) -> Manual | None:
+    """Tell of an accessor that does not give out the signal which its type keeps for it."""
+    tree, field = executor.tree, FIELDS[accessor.name]
+    body = accessor.body_span
+    if tree.member(executor.package, executor.type, field) is None or body is None:
+        return None
+    if any(name.object is not None for name in names_in(tree, path, body, field)):
+        return None
+    right = f"return {executor.receiver}.{field}.Chan()"
+    return Manual(f"{accessor.title} gives out another channel than that of {field}", right)
 
 
 def _with_signals(executor: Executor) -> Rewrite | Manual:

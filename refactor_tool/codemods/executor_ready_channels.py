@@ -184,7 +184,9 @@ def _forwarders(
     """Yield the package's functions; one that is there for a method that the interface has is one of them."""
     present = [found for name in METHODS if name in has for found in tree.functions(package(tree, EXECUTOR), name)]
     for path, decl in present:
-        done = Leave("the function is there already", done=True)
+        done: Verdict = Leave("the function is there already", done=True)
+        if decl.body_span is not None and f".{decl.name}(" not in tree.text(path, decl.body_span):
+            done = Manual(f"{decl.name} calls another method of the executor", f"call its {decl.name}")
         yield _method_site(tree, path, decl.span, done, f"keep {decl.name}", decl.name, "forwarder")
     missing = [name for name in METHODS if not any(decl.name == name for _, decl in present)]
     path, last = max((*forwarders, *present), key=lambda found: (found[0], found[1].span), default=("", None))
