@@ -215,3 +215,16 @@ def test_a_channel_or_a_test_that_got_lost(path: str, old: str, new: str, told: 
     after[path] = after[path].replace(old.encode(), new.encode())
     found = [str(each.verdict) for each in plan(after).findings if not isinstance(each.verdict, Leave)]
     assert any(told in verdict for verdict in found)
+
+
+def test_another_interface_that_asks_for_the_channel() -> None:
+    """Nothing calls through it, and its parameters have no names: only the types tell."""
+    text = HEAD + (
+        "type Starter interface {\n\tAPIServer(context.Context, <-chan struct{}, []string) error\n"
+        "\tControllerManager(context.Context, <-chan struct{}, []string) error\n}\n\n"
+        "var _ Starter = &executor.Embedded{}\n"
+    )
+    result = plan({**fixture(), "pkg/fork/fork.go": text.encode()})
+    found = [str(each.verdict) for each in result.findings if each.path == "pkg/fork/fork.go"]
+    assert any("Starter asks for APIServer with a channel" in verdict for verdict in found)
+    assert any("Starter asks for ControllerManager with a channel" in verdict for verdict in found)

@@ -23,6 +23,7 @@ from refactor_tool.codemods._shapes import (
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import trail
+from refactor_tool.gosrc.words import word_places
 from refactor_tool.model import Change, Edit, Leave, Manual, Rewrite, Span, Verdict
 from refactor_tool.record import record
 
@@ -37,7 +38,7 @@ class Place:
     path: str
     span: Span
     verdict: Verdict
-    shape: Literal["interface", "forwarder", "implementer", "caller"]
+    shape: Literal["interface", "forwarder", "implementer", "caller", "demand"]
     owner: str = ""
 
 
@@ -64,6 +65,7 @@ def dropped(tree: Tree, method: str, accessor: str) -> Iterator[Place]:
         verdict, end = _without_channel(tree, place, method, accessor)
         yield Place(place.path, Span(place.head.start, max(place.head.end, end)), verdict, place.shape, place.owner)
     yield from _callers(tree, method, declared)
+    yield from _demands(tree, method)
 
 
 def renamed(tree: Tree, method: str, old: str, new: str) -> Iterator[Place]:
@@ -95,6 +97,28 @@ def _declared(tree: Tree, method: str) -> Iterator[_Declared]:
         for path, found in owner.methods:
             if found.name == method:
                 yield _Declared(path, found, "implementer", owner.type)
+
+
+def _demands(tree: Tree, method: str) -> Iterator[Place]:
+    """Yield where another interface asks for the method with its channel, which no executor has any more."""
+    own = tree.interface(package(tree, EXECUTOR), "Executor")
+    for path in tree.files_with(method.encode()):
+        data = tree.data(path)
+        for at in word_places(data, method.encode()):
+            if data[data.rfind(b"\n", 0, at.start) + 1 : at.start].strip() or not data.startswith(b"(", at.end):
+                continue  # not at the head of a line, as a method of an interface is
+            decl = tree.decl_at(path, at.start)
+            if not isinstance(decl, ast.TypeDecl) or not isinstance(decl.type, ast.InterfaceType):
+                continue
+            if own is not None and (path, decl.span) == (own[0], own[1].span):
+                continue
+            for found in decl.type.methods:
+                if found.span.contains(at) and found.name == method and channel_index(found.params) is not None:
+                    lost = Manual(
+                        f"{decl.name} asks for {method} with a channel, which no executor takes any more",
+                        "drop the channel there, or rename the method if it is no executor's",
+                    )
+                    yield Place(path, found.span, lost, "demand")
 
 
 # --- a declaration without its channel --------------------------------------------------------------

@@ -63,7 +63,9 @@ def _parameter(tree: Tree) -> Iterator[Finding]:
     """Drop the channel that APIServer is given."""
     for place in _signatures.dropped(tree, "APIServer", CHAN):
         anchor = f"apiserver-{place.shape}"
-        if place.shape == "implementer":
+        if place.shape == "demand":
+            anchor = ""
+        elif place.shape == "implementer":
             anchor = "apiserver-embedded" if place.owner == "Embedded" else ""
         elif place.shape == "caller" and (
             tree.package_of(place.path) != package(tree, CONTROL) or tree.file(place.path).test
