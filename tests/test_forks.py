@@ -6,7 +6,10 @@ import re
 
 import pytest
 
-from refactor_tool.model import ExitCode, Leave, Plan
+from refactor_tool import engine
+from refactor_tool.codemods import SUITE
+from refactor_tool.model import ExitCode, File, Leave, Plan, Snapshot
+from refactor_tool.world.templates import load_templates
 from tests.campaign import Files, contents, fixture, plan, planned
 
 EXECUTOR = "pkg/daemons/executor/executor.go"
@@ -228,3 +231,11 @@ def test_another_interface_that_asks_for_the_channel() -> None:
     found = [str(each.verdict) for each in result.findings if each.path == "pkg/fork/fork.go"]
     assert any("Starter asks for APIServer with a channel" in verdict for verdict in found)
     assert any("Starter asks for ControllerManager with a channel" in verdict for verdict in found)
+
+
+@pytest.mark.parametrize("skipped", ["apiserver-ready", "etcd-ready"])
+def test_a_step_that_is_left_out_is_no_signal_that_nothing_closes(skipped: str) -> None:
+    tree = Snapshot({path: File(data) for path, data in fixture().items()})
+    result = engine.plan(tree, SUITE, load_templates(), skip=[skipped])
+    assert "nothing closes" not in reasons(result)
+    assert result.steps
