@@ -87,34 +87,31 @@ def _is_registered(tree: Tree, site: Site) -> bool:
 
 def _run_by_hooks(tree: Tree, package: str) -> frozenset[str]:
     """Return the names of a package's functions that registered functions are or mention, however far away."""
-    texts: dict[str, list[bytes]] = {}
-    todo: set[str] = set()
+    texts: dict[bytes, list[bytes]] = {}
     paths = [path for path in tree.package_files(package) if not is_test(path)]
     if not any(_REGISTERED.search(tree.data(path)) for path in paths):
         return frozenset()
     for path in paths:
         for name, body in _FUNCTION.findall(tree.data(path)):
-            texts.setdefault(name.decode(), []).append(body)
-    for path in paths:
-        todo |= _mentioned(tree, path)
-    found: set[str] = set()
+            texts.setdefault(name, []).append(body)
+    todo = {word for path in paths for word in _mentioned(tree, path) if word in texts}
+    found: set[bytes] = set()
     while todo:
         name = todo.pop()
-        if name in texts and name not in found:
-            found.add(name)
-            todo |= {word.decode() for text in texts[name] for word in _WORD.findall(text)}
-    return frozenset(found)
+        found.add(name)
+        todo |= {word for text in texts[name] for word in _WORD.findall(text) if word in texts} - found
+    return frozenset(name.decode() for name in found)
 
 
-def _mentioned(tree: Tree, path: str) -> set[str]:
+def _mentioned(tree: Tree, path: str) -> set[bytes]:
     """Return the words in what a file registers."""
-    out: set[str] = set()
+    out: set[bytes] = set()
     for found in _REGISTERED.finditer(tree.data(path)):
         decl = tree.function_at(path, found.start())
         if decl is not None and decl.body_span is not None:
             for node in walk(tree.function(path, decl)):
                 if isinstance(node, ast.Assign) and node.span.start <= found.start() < node.span.end:
-                    out |= {word.decode() for word in _WORD.findall(tree.text(path, node.rhs[0].span).encode())}
+                    out.update(_WORD.findall(tree.data(path), *node.rhs[0].span))
     return out
 
 
