@@ -52,9 +52,8 @@ def find(tree: Tree) -> Iterator[Finding]:
     hand_made = _is_hand_made(tree)
     closes = relocated(_closes(tree), CLOSES, ("close",))
     yield from _unclosed_signals(tree)
-    yield from _waitless(tree)
     receives = tuple(_receives(tree, closes))
-    for each in (*receives, *_renames(tree, receives), *closes, *_fatals(tree)):
+    for each in (*receives, *_renames(tree, receives), *closes, *_fatals(tree), *_waitless(tree)):
         match each.verdict:
             case Rewrite() | Manual() if hand_made:
                 yield replace(each, verdict=kept)
@@ -345,7 +344,7 @@ def _waitless(tree: Tree) -> Iterator[Finding]:
         for path, decl in tree.method(executor, "Embedded", name):
             text = tree.text(path, decl.body_span) if decl.body_span is not None else ""
             if not any(word in text for word in _WAITS):
-                lost = Manual(f"{decl.title} waits for nothing", "wait with util.WaitReady for its needs", blocks=False)
+                lost = Manual(f"{decl.title} waits for nothing", "wait with util.WaitReady for its needs")
                 yield _finding(tree, path, decl.signature, lost, MESSAGE, "no-wait")
 
 

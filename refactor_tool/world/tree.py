@@ -167,9 +167,11 @@ def _work_tree(git: Git, listing: Sequence[Listed], place: Place, prefix: str) -
     found = relevant(listing, prefix)
     untracked = [path for path, listed in found.items() if not listed.entry.oid and path.endswith(".go")]
     unseen = {path for path, listed in found.items() if listed.sparse or listed.assumed}
-    if len(untracked) <= MANY:
+    searches: list[Search] = [search_tracked]
+    if len(untracked) > MANY:
+        searches.append(search_untracked)
+    else:
         unseen.update(untracked)
-    searches = [search_tracked, *([search_untracked] if len(untracked) > MANY else [])]
     search = partial(_below, git, prefix, frozenset(unseen), searches)
     files, skipped, hidden = _from_disk(Disk(git.root / prefix), found, search)
     with Objects(git) as objects:
