@@ -239,3 +239,29 @@ def test_a_step_that_is_left_out_is_no_signal_that_nothing_closes(skipped: str) 
     result = engine.plan(tree, SUITE, load_templates(), skip=[skipped])
     assert "nothing closes" not in reasons(result)
     assert result.steps
+
+
+def test_helpers_of_tests_that_take_something_else_are_not_called() -> None:
+    own = b"package util\n\nfunc isClosed(ch chan int) bool { return ch == nil }\n"
+    result = plan({**fixture(), "pkg/util/own_test.go": own})
+    assert not result.problems
+    assert len(result.steps) == len(SUITE)
+    assert not any(b"isClosed(" in data for path, data in util_tests(result).items() if path != "pkg/util/own_test.go")
+    assert any(b"isClosed(" in data for data in util_tests(planned()).values())
+
+
+def test_helpers_of_tests_that_take_something_else_since_an_earlier_step() -> None:
+    ready = "pkg/daemons/executor/ready_test.go"
+    steps = [codemod.id for codemod in SUITE]
+    tree = Snapshot({path: File(data) for path, data in fixture().items()})
+    early = engine.plan(tree, SUITE, load_templates(), skip=steps[steps.index("etcd-ready") :])
+    files = contents(early.final)
+    old, new = b"func waitClosed(t *testing.T, ", b"func waitClosed(t testing.TB, _ string, "
+    assert files[ready].count(old) == 1
+    changed = files[ready].replace(old, new).replace(b"waitClosed(t, ", b'waitClosed(t, "", ')
+    assert b"_ETCD_" in contents(plan(files).final)[ready]
+    assert b"_ETCD_" not in contents(plan({**files, ready: changed}).final)[ready]
+
+
+def util_tests(result: Plan) -> Files:
+    return {path: data for path, data in contents(result.final).items() if re.match(r"pkg/util/\w+_test.go", path)}

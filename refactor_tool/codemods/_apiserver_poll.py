@@ -16,7 +16,18 @@ from refactor_tool.codemods._apiserver import (
     found,
     is_upstream,
 )
-from refactor_tool.codemods._k3s import CMDS, CONFIG, EXECUTOR, TAKE_KUBECONFIG, UTIL, package, takes_client
+from refactor_tool.codemods._k3s import (
+    CMDS,
+    CONFIG,
+    EXECUTOR,
+    IS_CLOSED,
+    TAKE_KUBECONFIG,
+    UTIL,
+    WRITE_KUBECONFIG,
+    helper,
+    package,
+    takes_client,
+)
 from refactor_tool.codemods._shapes import (
     LOGRUS,
     PKG_ERRORS,
@@ -175,10 +186,10 @@ def _notify(qualifiers: Mapping[str, str], poll: str, kubeconfig: str, config: s
 def _api_tests(tree: Tree) -> tuple[Change, ...]:
     """Add the tests of the new functions to those of the poll, where these are the ones that came with it."""
     util = package(tree, UTIL)
-    beside = tree.functions(util, "writeKubeConfig")
-    if len(beside) != 1 or not tree.variables(util, "notReadyBody") or not tree.functions(util, "isClosed"):
+    body = next((path for path, _, _ in tree.variables(util, "notReadyBody")), None)
+    if body is None or any(helper(tree, body, *each) is None for each in (IS_CLOSED, WRITE_KUBECONFIG)):
         return ()
-    path = beside[0][0]
+    path = tree.functions(util, "writeKubeConfig")[0][0]
     size = len(tree.data(path))
     imports = "context net/http net/http/httptest sync/atomic testing time".split()
     return Edit(path, Span(size, size), filled(_API_TEST, {})), *(NeedImport(path, name) for name in imports)
@@ -242,22 +253,22 @@ def _bootstrap_tests(tree: Tree, path: str) -> tuple[Change, ...]:
     """Add the tests of Bootstrap to those of the executor's channels, where these are the ones that came with them."""
     own = tree.package_of(path)
     beside = path.removesuffix(".go") + "_test.go"
-    closed = tree.functions(own, "isClosed")
     taken = any(tree.functions(own, name) for name in ("kubeConfig", "waitClosed", "Test_UnitEmbedded_Bootstrap"))
-    if len(closed) != 1 or beside not in tree.snapshot.files or taken or tree.go_version < _ATOMIC_BOOL:
+    if beside not in tree.snapshot.files or taken or tree.go_version < _ATOMIC_BOOL:
         return ()
+    closed = helper(tree, beside, *IS_CLOSED)
     first = next((decl for decl in tree.decls(beside) if isinstance(decl, ast.FuncDecl)), None)
     names = named(tree, beside, 0, {"cmds": package(tree, CMDS), "daemonconfig": package(tree, CONFIG)})
-    if first is None or isinstance(names, Manual):
+    if closed is None or first is None or isinstance(names, Manual):
         return ()
     start = first.doc.start if first.doc is not None else first.span.start
     tests = filled(_EMBED_TEST, {"cmds": names[0]["cmds"], "config": names[0]["daemonconfig"]})
     imports = "context fmt net/http net/http/httptest os path/filepath sync/atomic testing time".split()
-    helper, decl = closed[0]
+    where, decl = closed
     return (
         Edit(beside, Span(start, start), tests),
         *(NeedImport(beside, name) for name in imports),
         *names[1],
-        Edit(helper, layout.insert_after_line(tree, helper, decl.span.end - 1), filled(_READY_TEST, {})),
-        *(NeedImport(helper, name) for name in ("testing", "time")),
+        Edit(where, layout.insert_after_line(tree, where, decl.span.end - 1), filled(_READY_TEST, {})),
+        *(NeedImport(where, name) for name in ("testing", "time")),
     )

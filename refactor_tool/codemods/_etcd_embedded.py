@@ -5,7 +5,7 @@ from __future__ import annotations
 from refactor_tool.codemod import Template
 from refactor_tool.codemods import _shapes
 from refactor_tool.codemods._etcd_sites import newline, receiver_of, top_of
-from refactor_tool.codemods._k3s import UTIL, declares, package
+from refactor_tool.codemods._k3s import IS_CLOSED, UTIL, WAIT_CLOSED, declares, helper, package
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree, TypeRef
 from refactor_tool.model import Change, Edit, Manual, NeedImport, Rewrite, Span, Verdict
@@ -119,7 +119,8 @@ def _tests(tree: Tree) -> tuple[Change, ...]:
         return ()
     decls = [decl for decl in tree.decls(_TESTS) if isinstance(decl, ast.FuncDecl)]
     names = {decl.name for decl in decls}
-    if not {"isClosed", "waitClosed"} <= names or any("_ETCD_" in name for name in names):
+    helpers = [helper(tree, _TESTS, *each) for each in (IS_CLOSED, WAIT_CLOSED)]
+    if any(each is None or each[0] != _TESTS for each in helpers) or any("_ETCD_" in name for name in names):
         return ()
     after = next((decl for decl in decls if decl.name.endswith("_BeforeBootstrap")), decls[-1])
     at = layout.insert_after_line(tree, _TESTS, after.span.end)

@@ -24,6 +24,11 @@ SERVER = "pkg/server"
 CLI_SERVER = "pkg/cli/server"
 MOCK = "tests/mock"
 
+#: What the tests of several steps call, and what it takes and returns (`helper`).
+IS_CLOSED = ("isClosed", "<-chan struct{}", "bool")
+WAIT_CLOSED = ("waitClosed", "*testing.T", "<-chan struct{}")
+WRITE_KUBECONFIG = ("writeKubeConfig", "*testing.T", "string", "string")
+
 #: The field that carries the container runtime's readiness; `AgentReady` before 2024-02-21.
 CRI_FIELDS = ("ContainerRuntimeReady", "AgentReady")
 
@@ -47,6 +52,19 @@ def declares(tree: Tree, folder_package: str, name: str) -> bool:
     return bool(
         tree.functions(folder_package, name) or tree.types(folder_package, name) or tree.variables(folder_package, name)
     )
+
+
+def helper(tree: Tree, beside: str, name: str, *types: str) -> tuple[str, ast.FuncDecl] | None:
+    """Return the function that code in the file `beside` would call by a name, if it is the only one of its package.
+
+    `types` are those of its parameters and results, as our templates write them; None where it has others.
+    """
+    known = tree.functions(tree.package_of(beside), name)
+    if len(known) != 1 or tree.package_clause(known[0][0]) != tree.package_clause(beside):
+        return None
+    path, decl = known[0]
+    has = [tree.text(path, each.type.span) for each in (*decl.params, *decl.results) for _ in each.names or (None,)]
+    return known[0] if has == list(types) else None
 
 
 def folder_of(path: str) -> str:
