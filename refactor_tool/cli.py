@@ -97,7 +97,7 @@ def scan(
 
 
 @app.command(
-    epilog="Example: refactor-tool plan ~/src/k3s --out series && git -C ~/src/k3s am $PWD/series/000[1-9]-*.patch"
+    epilog="Example: refactor-tool plan ~/src/k3s --out series; git -C ~/src/k3s am $PWD/series/000[1-9]-*.patch"
 )
 def plan(
     path: _DefaultPathArg = None,
@@ -112,7 +112,9 @@ def plan(
     keep_going: _KeepOpt = False,
     signoff: _SignoffOpt = None,
     author: _AuthorOpt = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace what is in DIR.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write into DIR although it holds something else, or patches edited since.")
+    ] = False,
 ) -> None:
     """Make the series, one proved patch a step, ready for git am."""
     from refactor_tool.commands.plan import Request, run
@@ -291,7 +293,9 @@ def matrix(
         Path | None, typer.Option("--out", metavar="DIR", help="Make each branch's series, in a folder named after it.")
     ] = None,
     keep_going: _KeepOpt = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace what is in DIR.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write into DIR although it holds something else, or patches edited since.")
+    ] = False,
     jobs: Annotated[
         int | None, typer.Option("--jobs", metavar="N", help="How many processes. Default: one a processor.")
     ] = None,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from refactor_tool.homes import HOMES, SHAPES
+from refactor_tool.homes import HOMES, NOWHERE, SHAPES
 from refactor_tool.model import Finding, Leave, Manual, Rewrite, SiteCell
 
 
 def cell(codemod: str, anchor: str, finding: Finding | None, line: int | None, text: str) -> SiteCell:
     """Return what became of an expected site; `line` and `text` are where it begins and what stands there."""
-    home = HOMES[codemod, anchor]
-    expected = SHAPES[home.shape]
+    home = HOMES.get((codemod, anchor), NOWHERE)
+    expected = SHAPES.get(home.shape, "")
     if finding is None:
-        why = f"not found; it was at {home.place}"
+        why = f"not found; it was at {home.place}" if home.place else "not found"
         return SiteCell(codemod, anchor, "missing", "", why, step=home.step, expected=expected)
     place = finding.place
     moved = home.place if home.place != place else ""

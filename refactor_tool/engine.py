@@ -46,7 +46,11 @@ from refactor_tool.record import record, replace
 #: What tells k3s source that the campaign is about from other Go source: folder, name, and what to do without it.
 _LANDMARKS = (
     ("pkg/daemons/executor", "Executor", "this is not k3s; name the root of a checkout of k3s or of a fork of it"),
-    ("pkg/util", "WaitForAPIServerReady", "this is k3s of a time before the wait that the campaign replaces (2021)"),
+    (
+        "pkg/util",
+        "WaitForAPIServerReady",
+        "k3s of a time before the wait that the campaign replaces (2021) has none; a fork may have renamed it",
+    ),
 )
 
 #: Called with what is being done, how far it is, and of how much.

@@ -22,6 +22,9 @@ class Home:
         return f"{self.path} {self.function}".rstrip()
 
 
+#: That of a site which the tree of the issue does not have, or which nobody has entered below.
+NOWHERE = Home("", "", "", "")
+
 #: What the tool knows how to rewrite, by the word for the shape; … stands for anything.
 SHAPES: dict[str, str] = {
     "call": "executor.ETCD(ctx, executor.ETCDConfig{…}, …)",

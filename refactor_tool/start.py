@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,7 @@ from refactor_tool.model import ExitCode, ToolError
 
 def main() -> NoReturn:
     """Run the command line and exit with a code of the table in the README."""
+    _require_streams()
     with _boundary():
         call = plain.read(sys.argv[1:])
         if call is not None:
@@ -22,6 +24,15 @@ def main() -> NoReturn:
 
         app()
     raise SystemExit(ExitCode.CLEAN)
+
+
+def _require_streams() -> None:
+    """Leave where there is no standard output; without standard error, go on and complain to nobody."""
+    if sys.stderr is None:  # descriptor 2 is closed
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")
+    if sys.stdout is None:
+        _complain("the output cannot be written: standard output is closed", "write it to a file or a pipe")
+        raise SystemExit(ExitCode.ENVIRONMENT)
 
 
 def _run(call: plain.Call) -> ExitCode:

@@ -169,7 +169,7 @@ def validate(document: object, name: str) -> None:
     """Hold a document against one of the published schemas."""
     schemas = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "schemas").glob("*.json")}
     registry: Registry = Registry().with_resources(
-        (schema["$id"], Resource.from_contents(schema)) for schema in schemas.values()
+        (file, Resource.from_contents(schema)) for file, schema in schemas.items()
     )
     jsonschema.Draft202012Validator(schemas[name], registry=registry).validate(document)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from refactor_tool.model import Conflict, EnvironmentFailure, ExitCode, UsageError
+from refactor_tool.model import Conflict, EnvironmentFailure, ExitCode, UsageError, blob_id
 from refactor_tool.world import transaction
 from refactor_tool.world.out import write_dir, write_file_atomic
 from refactor_tool.world.templates import load_templates
@@ -68,7 +69,6 @@ def test_earlier_output_is_replaced_and_what_is_not_ours_stays(tmp_path: Path) -
     [
         pytest.param({"notes.txt": b"mine\n"}, id="anything"),
         pytest.param({".hidden": b""}, id="a hidden file"),
-        pytest.param({"0001-mine.patch": b"p\n"}, id="somebody's patches"),
         pytest.param({"plan.json": b'{"format_version": "1.2"}'}, id="another tool's plan.json"),
     ],
 )
@@ -81,6 +81,40 @@ def test_folder_of_somebody_else_is_refused_and_kept_even_with_force(tmp_path: P
     assert contents(tmp_path) == there
     write_dir(tmp_path, FIRST, force=True)
     assert contents(tmp_path) == there | FIRST
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_patches_of_somebody_else_are_kept_and_not_handed_to_git_am_with_ours(tmp_path: Path, force: bool) -> None:
+    write_dir(tmp_path, told(FIRST), force=False)
+    (tmp_path / "0001-mine.patch").write_bytes(b"p\n")
+    with pytest.raises(UsageError, match=r"0001-mine\.patch: not of the series, and git am would take it too"):
+        write_dir(tmp_path, SECOND, force=force)
+    assert contents(tmp_path) == {**told(FIRST), "0001-mine.patch": b"p\n"}
+
+
+def test_patches_that_were_edited_are_lost_only_with_force(tmp_path: Path) -> None:
+    write_dir(tmp_path, told(FIRST), force=False)
+    write_dir(tmp_path, told(FIRST), force=False)
+    (tmp_path / "0001-one.patch").write_bytes(b"better\n")
+    with pytest.raises(UsageError, match=r"0001-one\.patch: edited since it was written") as caught:
+        write_dir(tmp_path, SECOND, force=False)
+    assert "--force" in caught.value.hint
+    assert (tmp_path / "0001-one.patch").read_bytes() == b"better\n"
+    write_dir(tmp_path, SECOND, force=True)
+    assert contents(tmp_path) == SECOND
+
+
+@pytest.mark.parametrize("plan_json", [PLAN, b'{"schema": "refactor-tool/1"', PLAN.replace(b"}", b', "patches": [1]}')])
+def test_an_output_that_does_not_tell_its_patches_is_replaced(tmp_path: Path, plan_json: bytes) -> None:
+    write_dir(tmp_path, {**FIRST, "plan.json": plan_json}, force=False)
+    write_dir(tmp_path, SECOND, force=False)
+    assert contents(tmp_path) == SECOND
+
+
+def told(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the files with a plan.json that tells the patches, as `report.folder` writes it."""
+    patches = [{"name": name, "blob": blob_id(data)} for name, data in files.items() if name.endswith(".patch")]
+    return {**files, "plan.json": json.dumps({"schema": "refactor-tool/1", "patches": patches}).encode()}
 
 
 def test_current_folder_may_be_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,6 +163,9 @@ def _judge(request: Request, outputs: tuple[Output, ...]) -> tuple[Report, tuple
     outputs = outputs or _outputs(settings.formats)
     baseline = _baseline(request, settings, aside)
     wanted = _wanted(settings)
+    idle = tuple(rule.id for rule in wanted if rule.find is None and not settings.base)
+    if wanted and len(idle) == len(wanted):
+        raise UsageError(f"{', '.join(idle)}: nothing to compare the tree with", "name what it was with --base REF")
     cache = ParseCache()
     with Progress() as progress:
         tree = _examine(_snapshot(request), wanted, cache, progress.step)
@@ -188,6 +191,8 @@ def _judge(request: Request, outputs: tuple[Output, ...]) -> tuple[Report, tuple
         report = _accept(request, report, baseline, judge)
     if not wanted:
         report = _remarked(report, "hazard rules not run")
+    elif idle:
+        report = _remarked(report, f"{', '.join(idle)} not run: no --base to compare with")
     if any(output.format in WITH_FIXES for output in outputs):
         report = _with_fixes(report, cache)
     return report, outputs
@@ -247,8 +252,7 @@ def _base(request: Request, settings: Config) -> Snapshot:
     except NothingScanned as error:
         raise NothingScanned(f"the base: {error.message}", "give --base a commit of the same tree") from None
     except EnvironmentFailure as error:
-        hint = error.hint.replace("--ref FETCH_HEAD", "--base FETCH_HEAD")
-        raise EnvironmentFailure(f"the base: {error.message}", hint) from None
+        raise EnvironmentFailure(f"the base: {error.message}", error.hint) from None
 
 
 def _examine_base(

@@ -40,6 +40,9 @@ class Request:
 
 def run(request: Request) -> ExitCode:
     """Plan, write the folder where one was asked for, print the rest, and return the plan's code."""
+    if request.stdout and (request.out is not None or request.format != "text"):
+        other = "--out" if request.out is not None else "--format"
+        raise UsageError(f"--stdout prints a mailbox and nothing else, so {other} has no meaning", "leave one out")
     result = make(request.path, request.ref, request.only, request.skip, keep_going=request.keep_going)
     said = {"signoff": request.signoff, "author": request.author}
     patches: tuple[PatchFile, ...] = ()
@@ -64,13 +67,20 @@ def run(request: Request) -> ExitCode:
         following = f"git {where}am {into}{patch_files}" if patches and result.base.commit else ""
     elif result.steps:
         read = [*([str(request.path)] if request.path is not None else [])]
-        read += ["--ref", request.ref] if request.ref is not None else []
-        following = shell_line("refactor-tool", "plan", *read, "--out", "series")
+        following = shell_line("refactor-tool", "plan", *read, *_options(request), "--out", "series")
     asked = str(request.path or "")
     with done(f"the series is in {request.out}" if request.out is not None else ""):
         return write(
             [result], request.format, lambda one: render_plan(one, paint(), next_command=following, asked=asked)
         )
+
+
+def _options(request: Request) -> list[str]:
+    """Return the options that decide what is in the series, as they were given."""
+    given = [("--ref", [request.ref]), ("--only", request.only), ("--skip", request.skip)]
+    given += [("--signoff", [request.signoff]), ("--author", [request.author])]
+    words = [word for name, values in given for value in values if value is not None for word in (name, value)]
+    return words + (["--keep-going"] if request.keep_going else [])
 
 
 def make(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from refactor_tool.model import BranchRow, Plan
+from refactor_tool.model import BranchRow, Plan, blob_id
 from refactor_tool.report.document import as_json, document
 from refactor_tool.report.page import page
 from refactor_tool.report.series import PatchFile
@@ -16,7 +16,8 @@ RESULT, PAGE, TABLE = "plan.json", "report.html", "matrix.html"
 def folder(plan: Plan, patches: Iterable[PatchFile], title: str) -> dict[str, bytes]:
     """Return the files of a plan's output by name; `title` heads the page."""
     files = {patch.name: patch.data for patch in patches}
-    return files | {RESULT: as_json(document(plan)), PAGE: page(plan, title)}
+    result = document(plan) | {"patches": [{"name": name, "blob": blob_id(data)} for name, data in files.items()]}
+    return files | {RESULT: as_json(result), PAGE: page(plan, title)}
 
 
 def branch_folders(rows: Sequence[BranchRow]) -> dict[int, str]:

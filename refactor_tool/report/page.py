@@ -12,7 +12,7 @@ from refactor_tool.model import FileChange, Finding, Places, Plan, Problem, Step
 from refactor_tool.report.document import other_problems, reason, tally, verdict_word, why_pending
 from refactor_tool.report.markup import escaped
 
-_COLOURS = {"rewrite": "#2da44e", "manual": "#d4a72c", "leave": "#d0d7de", "unclassified": "#cf222e"}
+_COLOURS = {"rewrite": "#218bff", "manual": "#d4a72c", "leave": "#d0d7de", "unclassified": "#cf222e"}
 
 
 def page(plan: Plan, title: str) -> bytes:
@@ -124,6 +124,7 @@ pre { font: 12px/1.45 ui-monospace, monospace; overflow-x: auto; border: 1px sol
 ins, del { text-decoration: none; display: inline-block; min-width: 100%; }
 ins { background: #2da44e33; } del { background: #cf222e33; } pre b { color: #8250df; font-weight: 400; }
 summary { cursor: pointer; }
+@media (max-width: 48em) { th, td { display: block; white-space: normal; overflow-wrap: anywhere; } }
 </style>
 {{body}}
 </html>

@@ -14,6 +14,8 @@ from typing import assert_never
 from refactor_tool.edits import Hunk, hunks, quote_path, unified
 from refactor_tool.model import (
     CodemodError,
+    Cover,
+    Edit,
     File,
     FileChange,
     Finding,
@@ -25,7 +27,7 @@ from refactor_tool.model import (
     Step,
 )
 from refactor_tool.record import record
-from refactor_tool.report.document import other_problems, tally, why_pending
+from refactor_tool.report.document import other_problems, reason, tally, why_pending
 from refactor_tool.report.mail import CONTROL, Envelope, Identity, filled
 
 DEFAULT_AUTHOR = "refactor-tool <refactor-tool@localhost>"
@@ -294,8 +296,8 @@ def _cover(envelope: Envelope, plan: Plan, parts: Sequence[_Part], subject: str 
         _what_each_does(parts),
         _first_looks(parts, plan),
         _by_hand(plan, places),
-        _section("What was left alone, and why", _left(plan, places, done=False)),
-        _section("What was done already", [*_done_steps(plan), *_left(plan, places, done=True)]),
+        _section("What was left alone, and why", _reasons(plan, places, done=False)),
+        _section("What was done already", [*_done_steps(plan), *_reasons(plan, places, done=True)]),
     )
     shortlog = [filled("  ", step.title.split(" "), _WIDTH, "    ") for step in plan.steps]
     overall = _overall(parts)
@@ -332,7 +334,12 @@ def _opening(plan: Plan) -> list[str]:
     era = f", era {_plain(plan.era)}" if plan.era else ""
     lines = _wrapped(f"{_count(len(plan.steps), 'patch', 'patches')} on {base}{label}{era}.")
     counts = tally(plan)
-    said = f"{counts.rewrite} rewritten, {counts.manual} for a person, {counts.leave} left alone"
+    here = len(_rewrites(plan))
+    said = f"{here} rewritten"
+    said += f", {counts.rewrite - here} left to steps that are not in the series" if counts.rewrite > here else ""
+    said += f", {counts.manual} for a person, {counts.leave} left alone"
+    both = sum(len(found) for done in (False, True) for found in _left(plan, done=done, others=True).values())
+    said += f" ({both} by one step, and rewritten by another)" if both else ""
     said += f", {counts.unclassified} unclassified" if counts.unclassified else ""
     said += f", {_count(counts.hazards, 'hazard')}" if counts.hazards else ""
     lines += _wrapped(f"{_count(counts.sites, 'site')} seen: {said}.")
@@ -401,15 +408,29 @@ def _done_steps(plan: Plan) -> list[str]:
     return [f"whole steps: {', '.join(plan.done)}"] if plan.done else []
 
 
-def _left(plan: Plan, places: Places, *, done: bool) -> list[str]:
-    """Group the places left alone by reason, the most frequent first."""
+def _rewrites(plan: Plan) -> list[Rewrite]:
+    """Return what the steps of the series do with the sites of the base."""
+    steps = {step.id for step in plan.steps}
+    return [found.verdict for found in plan.findings if isinstance(found.verdict, Rewrite) and found.id in steps]
+
+
+def _left(plan: Plan, *, done: bool, others: bool = False) -> dict[str, list[Finding]]:
+    """Group the places left alone by reason, or with `others` those that another step rewrites all the same."""
+    changes = (change for rewrite in _rewrites(plan) for change in rewrite.changes)
+    rewritten = Cover((change.path, change.span) for change in changes if isinstance(change, Edit))
     groups: dict[str, list[Finding]] = {}
     for finding in plan.findings:
-        if isinstance(finding.verdict, Leave) and finding.verdict.done == done:
-            groups.setdefault(_plain(finding.verdict.reason), []).append(finding)
+        is_left = isinstance(finding.verdict, Leave) and finding.verdict.done == done
+        if is_left and rewritten.holds(finding.path, finding.span) == others:
+            groups.setdefault(_plain(reason(finding)), []).append(finding)
+    return groups
+
+
+def _reasons(plan: Plan, places: Places, *, done: bool) -> list[str]:
+    """Return the reasons to leave places alone with these, the most frequent first."""
     return [
-        f"{reason} ({_count(len(found), 'place')}): {' '.join(_places_by_file(found, places))}"
-        for reason, found in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+        f"{why} ({_count(len(found), 'place')}): {' '.join(_places_by_file(found, places))}"
+        for why, found in sorted(_left(plan, done=done).items(), key=lambda group: (-len(group[1]), group[0]))
     ]
 
 

@@ -78,9 +78,9 @@ def unknown_ref(git: Git, ref: str) -> EnvironmentFailure:
     if near := _near(ref, names):
         helps.append(f"near names: {first_names(near, 5)}")
     remotes = git.run("remote").decode("utf-8", "replace").split()
-    if remotes and not beyond:
+    if remotes and not beyond and ref != "FETCH_HEAD":
         fetch = shell_line("git", "-C", at, "fetch", remotes[0], ref.removeprefix(f"{remotes[0]}/"))
-        helps.append(f"if the remote has it: {fetch}, then use --ref FETCH_HEAD")
+        helps.append(f"if the remote has it: {fetch}, then name FETCH_HEAD")
     return EnvironmentFailure(
         message, "; ".join(helps) or f"to see what is there: git -C {shell_line(at)} for-each-ref"
     )

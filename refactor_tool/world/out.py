@@ -5,13 +5,15 @@ An output folder may lie anywhere else, in the examined checkout too where the u
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
-from refactor_tool.model import EnvironmentFailure, UsageError
+from refactor_tool.model import EnvironmentFailure, UsageError, blob_id
 from refactor_tool.world.place import inside_git_dir
 from refactor_tool.world.transaction import Write, replace_files, replace_files_within, unbroken
 
@@ -23,8 +25,9 @@ def write_dir(out: Path, files: Mapping[str, bytes], *, force: bool) -> None:
 
     An earlier output of ours, known by its plan.json, is replaced, and so are those of branches below it: patches,
     results and pages go, whatever else lies there stays. With `force` other folders may be written to as well; of what
-    lies there only files of the same names are touched. Raises UsageError for another folder that is not empty,
-    EnvironmentFailure where the disk refuses.
+    lies there only files of the same names are touched. Raises UsageError for another folder that is not empty, for a
+    patch of ours that was edited since, unless with `force`, and for one that is not ours and that `git am` would take
+    with ours; EnvironmentFailure where the disk refuses.
     """
     _refuse_git(out)
     writes: dict[str, Write | None] = {name: Write(data) for name, data in files.items()}
@@ -39,7 +42,12 @@ def write_dir(out: Path, files: Mapping[str, bytes], *, force: bool) -> None:
     if not earlier and not force:
         raise UsageError(f"{out}: not empty, and not an earlier output", "name another folder, or use --force")
     with _told(out):
+        patches = {name: _state(out, name) for name in _numbered(out, files)}
         stale = [name for name in _earlier_output(out) if name not in files]
+    for name in (name for name, state in patches.items() if state == "foreign"):
+        raise UsageError(f"{out / name}: not of the series, and git am would take it too", "move it elsewhere")
+    for name in (name for name, state in patches.items() if state == "edited" and not force):
+        raise UsageError(f"{out / name}: edited since it was written", "move it elsewhere, or use --force to lose that")
     replace_files(out, writes | dict.fromkeys(stale))
 
 
@@ -61,6 +69,31 @@ def write_file_atomic(path: Path, data: bytes) -> None:
 
 
 _OURS = re.compile(r"\d{4,}-.*\.patch|plan\.json|report\.html|matrix\.html", re.DOTALL)
+
+
+_PATCH = re.compile(r"\d{4,}-.*\.patch", re.DOTALL)
+
+
+def _numbered(out: Path, files: Iterable[str]) -> Iterator[str]:
+    """Yield the patches in the folders of `files` and in those of an earlier output, by their names below `out`."""
+    folders = {name.rpartition("/")[0] for name in (*files, *_earlier_output(out))}
+    for folder in sorted(folders):
+        names = sorted(os.listdir(out / folder)) if (out / folder).is_dir() else ()
+        yield from (f"{folder}/{name}".lstrip("/") for name in names if _PATCH.fullmatch(name))
+
+
+def _state(out: Path, name: str) -> Literal["ours", "edited", "foreign"]:
+    """Say what a patch is by the plan.json beside it, which tells the blob id of each that was written with it."""
+    path = out / name
+    if not _is_ours(path.parent):
+        return "foreign"
+    try:
+        ids = {each["name"]: each["blob"] for each in json.loads((path.parent / MARKER).read_bytes())["patches"]}
+    except (ValueError, TypeError, KeyError):  # of a version that did not tell, or edited itself
+        return "ours"
+    if path.name not in ids:
+        return "foreign"
+    return "ours" if blob_id(path.read_bytes()) == ids[path.name] else "edited"
 
 
 def _earlier_output(out: Path) -> Iterator[str]:
