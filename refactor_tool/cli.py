@@ -63,6 +63,9 @@ _SkipOpt = Annotated[
 _KeepOpt = Annotated[
     bool, typer.Option("--keep-going", help="Emit what is sound although something is missing, and mark what is.")
 ]
+_ForceOpt = Annotated[
+    bool, typer.Option("--force", help="Write into DIR though it holds something else, or patches edited since.")
+]
 _SignoffOpt = Annotated[
     str | None, typer.Option("--signoff", metavar="'NAME <MAIL>'", help="Add this Signed-off-by line to every patch.")
 ]

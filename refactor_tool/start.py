@@ -29,7 +29,7 @@ def main() -> NoReturn:
 def _require_streams() -> None:
     """Leave where there is no standard output; without standard error, go on and complain to nobody."""
     if sys.stderr is None:  # descriptor 2 is closed
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - it is open as long as the process
     if sys.stdout is None:
         _complain("the output cannot be written: standard output is closed", "write it to a file or a pipe")
         raise SystemExit(ExitCode.ENVIRONMENT)
