@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from refactor_tool import engine
-from refactor_tool.codemods import SUITE
+from refactor_tool.codemods import SUITE, etcd_ready
+from refactor_tool.engine import run_codemod
+from refactor_tool.gosrc.tree import Tree
 from refactor_tool.model import ExitCode, File, Leave, Plan, Snapshot
 from refactor_tool.world.templates import load_templates
+from tests import txtar
 from tests.campaign import Files, contents, fixture, plan, planned
 
 EXECUTOR = "pkg/daemons/executor/executor.go"
@@ -265,3 +269,74 @@ def test_helpers_of_tests_that_take_something_else_since_an_earlier_step() -> No
 
 def util_tests(result: Plan) -> Files:
     return {path: data for path, data in contents(result.final).items() if re.match(r"pkg/util/\w+_test.go", path)}
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "wait", "named"),
+    [
+        pytest.param(
+            "pkg/daemons/control/server.go",
+            "	for _, start := range",
+            "	<-cfg.Runtime.APIServerReady\n",
+            "run bootstraps the executor only after it",
+            id="in what the server's start calls",
+        ),
+        pytest.param(
+            "pkg/server/server.go",
+            "	go startOnAPIServerReady(",
+            "	startOnAPIServerReady(",
+            "run bootstraps",
+            id="no goroutine",
+        ),
+    ],
+)
+def test_a_wait_that_the_start_of_the_server_waits_for(path: str, before: str, wait: str, named: str) -> None:
+    new = wait if before.lstrip().startswith("go ") else wait + before
+    result = plan(edited(path, before, new))
+    assert f"this wait never ends: {named}" in reasons(result)
+    assert "apiserver-ready" not in {step.id for step in result.steps}
+
+
+def test_a_wait_of_the_agent_before_it_bootstraps_the_executor() -> None:
+    text = fixture()["pkg/agent/run.go"].decode()
+    found = re.search(r"\tif err := util\.WaitForAPIServerReady\(.*?\n\t}\n", text, re.DOTALL)
+    assert found is not None
+    moved = text.replace(found[0], "").replace(
+        "	if err := executor.Bootstrap(", found[0] + "	if err := executor.Bootstrap(", 1
+    )
+    result = plan({**fixture(), "pkg/agent/run.go": moved.encode()})
+    assert "this wait never ends: run bootstraps the executor only after it (executor.Bootstrap)" in reasons(result)
+
+
+def test_a_migrated_tree_in_which_the_start_of_the_server_waits() -> None:
+    server = "pkg/daemons/control/server.go"
+    files = contents(planned().final)
+    text = files[server].decode()
+    place = "	for _, start := range"
+    assert text.count(place) == 1
+    late = text.replace(place, "	<-executor.APIServerReadyChan()\n" + place).encode()
+    assert "this wait never ends: run bootstraps" in reasons(plan({**files, server: late}))
+
+
+@pytest.mark.parametrize(
+    ("params", "call"),
+    [
+        pytest.param("", "generateTestConfig()", id="as at the issue"),
+        pytest.param("t *testing.T", "generateTestConfig(t)", id="as since 2025-04-01"),
+        pytest.param("name string", "", id="something else"),
+    ],
+)
+def test_the_configuration_that_tests_of_etcd_are_given(params: str, call: str) -> None:
+    case = Path(__file__).parent.parent / "fixtures/cases/etcd-ready/tests-that-travel.txt"
+    _, files = txtar.parse(case.read_text(encoding="utf-8"))
+    inputs = {path: File(text.encode()) for path, text in list(files.items())[: list(files).index("want")]}
+    own = inputs["pkg/etcd/etcd_test.go"].data.replace(
+        b"generateTestConfig()", f"generateTestConfig({params})".encode()
+    )
+    tree = Tree(Snapshot({**inputs, "pkg/etcd/etcd_test.go": File(own)}))
+    changes = {change.path: change.after for change in run_codemod(tree, etcd_ready.CODEMOD, load_templates()).changes}
+    made = changes.get("pkg/etcd/ready_linux_test.go")
+    assert changes
+    assert set(re.findall(r"generateTestConfig\(.*?\)", made.data.decode() if made is not None else "")) == {call} - {
+        ""
+    }

@@ -28,6 +28,7 @@ from refactor_tool.codemods._apiserver import (
     is_upstream,
     runtime_field,
 )
+from refactor_tool.codemods._before_bootstrap import endless
 from refactor_tool.codemods._k3s import AGENT, CMDS, CONFIG, CONTROL, EXECUTOR, UTIL, folder_of, package, takes_client
 from refactor_tool.codemods._shapes import (
     LOGRUS,
@@ -243,7 +244,9 @@ def _caller(tree: Tree, use: Occurrence) -> Iterator[Finding]:
     elif decl is None or call is None:
         verdict, shape = _by_hand(tree, use, f"{WAIT} is used as a value"), "poll-value"
     elif not in_goroutine(decl, call.span):
-        verdict, shape = _with_limit(tree, use, decl, call), "poll-call" if guard is None else "guard-return"
+        limited = _with_limit(tree, use, decl, call)
+        late = endless(tree, use.path, call.span) if isinstance(limited, Rewrite) else None
+        verdict, shape = late or limited, "poll-call" if guard is None else "guard-return"
     elif guard is None:
         verdict, shape = _by_hand(tree, use, f"the call of {WAIT} has a shape that is not known"), "poll-unknown"
     else:

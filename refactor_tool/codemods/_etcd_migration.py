@@ -15,14 +15,16 @@ from refactor_tool.codemods._etcd_sites import (
     methods,
     text_of,
 )
-from refactor_tool.codemods._k3s import ETCD, EXECUTOR, MOCK, UTIL, declares, package
+from refactor_tool.codemods._k3s import ETCD, EXECUTOR, MOCK, UTIL, declares, helper, package
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree, TypeRef
 from refactor_tool.gosrc.walk import walk
 from refactor_tool.model import Change, Edit, Finding, Leave, Manual, NewFile, Rewrite, Span, Verdict
 
 HELD_BACK = Template("etcd-ready/migration_test_func.go.j2", ("context", "lead", "receiver", "util"))
-TEST = Template("etcd-ready/etcd_test.go.j2", ("imports", "is_old_loop", "is_retried", "needs_client", "on_demand"))
+TEST = Template(
+    "etcd-ready/etcd_test.go.j2", ("config", "imports", "is_old_loop", "is_retried", "needs_client", "on_demand")
+)
 TEMPLATES = (HELD_BACK, TEST)
 
 _TESTS = "pkg/etcd/ready_linux_test.go"
@@ -147,7 +149,8 @@ def _tests(tree: Tree) -> tuple[Change, ...]:
     fields = all(
         tree.member(etcd, "ETCD", name) is not None for name in ("address", "cancel", "client", "config", "name")
     )
-    helpers = declares(tree, etcd, "generateTestConfig") and declares(tree, executor, "Set")
+    config = _new_config(tree)
+    helpers = config is not None and declares(tree, executor, "Set")
     lacks_mock = declares(tree, mock, "Executor") and not declares(tree, mock, "NewReady")
     if _TESTS in tree.snapshot.files or not fields or not helpers or lacks_mock:
         return ()
@@ -157,6 +160,7 @@ def _tests(tree: Tree) -> tuple[Change, ...]:
     if needs_client or on_demand:
         imports.append(f'clientv3 "{_CLIENT}"')
     values = {
+        "config": config or "",
         "imports": "\n\t".join(sorted(imports, key=lambda line: line.rpartition(" ")[2])),
         "needs_client": "yes" if needs_client else "",
         "on_demand": "yes" if on_demand else "",
@@ -164,6 +168,16 @@ def _tests(tree: Tree) -> tuple[Change, ...]:
         "is_retried": "" if _gives_connection(tree) else "yes",
     }
     return (NewFile(_TESTS, TEST.filled(values)),)
+
+
+def _new_config(tree: Tree) -> str | None:
+    """Return the call that makes a configuration for a test, which takes the test since a897f6875 (2025-04-01)."""
+    for path, _ in tree.functions(package(tree, ETCD), "generateTestConfig"):
+        if helper(tree, path, "generateTestConfig", "*config.Control") is not None:
+            return "generateTestConfig()"
+        if helper(tree, path, "generateTestConfig", "*testing.T", "*config.Control") is not None:
+            return "generateTestConfig(t)"
+    return None
 
 
 def _gives_connection(tree: Tree) -> bool:

@@ -27,6 +27,7 @@ from refactor_tool.codemods._apiserver import (
     runtime_field,
     settled,
 )
+from refactor_tool.codemods._before_bootstrap import endless
 from refactor_tool.codemods._k3s import AGENT, CMDS, CONFIG, CONTROL, EXECUTOR, SERVER, TUNNEL, UTIL, folder_of, package
 from refactor_tool.codemods._shapes import (
     WAIT_READY,
@@ -35,11 +36,12 @@ from refactor_tool.codemods._shapes import (
     outside,
     ready_chan,
     replace_use,
+    whole_function,
     with_comment_about,
 )
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree
-from refactor_tool.gosrc.walk import walk
+from refactor_tool.gosrc.walk import trail, walk
 from refactor_tool.gosrc.words import words_with
 from refactor_tool.model import Channel, Cover, Edit, Finding, Leave, Manual, Rewrite, Span, Verdict
 
@@ -103,6 +105,8 @@ def _field(tree: Tree, sites: Sequence[Finding]) -> Iterator[Finding]:
             continue
         asked = ready_chan(tree, use.path, ACCESSOR, use.qualified)
         verdict: Verdict = asked if isinstance(asked, Manual) else replace_use(tree, use, *asked)
+        if use.role in ("receive", "select-case") and isinstance(verdict, Rewrite):
+            verdict = endless(tree, use.path, use.qualified) or verdict
         anchor = _first(anchor_at(tree, use.path, use.span.start), anchors)
         yield found(tree, use.path, use.qualified, verdict, f"ask the executor: {ACCESSOR}", use.role, anchor=anchor)
     yield from _lost_field(tree, sites, anchors)
@@ -209,7 +213,9 @@ def _asked(tree: Tree, sites: Sequence[Finding]) -> Iterator[Finding]:
                 continue
             own = decl.name == HELPER or (tree.package_of(path), decl.receiver_type) in executors
             anchor = _first(anchor_at(tree, path, use.span.start), anchors)
-            done = Leave("asks the executor already", done=True)
+            done: Verdict = Leave("asks the executor already", done=True)
+            if _is_waited_for(tree, use):
+                done = endless(tree, use.path, use.qualified) or done
             shape = "asks-own" if own else "asks"
             yield found(tree, path, use.qualified, done, f"ask the executor: {ACCESSOR}", shape, anchor=anchor)
 
@@ -223,6 +229,18 @@ def _is_asked(tree: Tree, use: Occurrence) -> bool:
             return name == ACCESSOR
         case _:
             return False
+
+
+def _is_waited_for(tree: Tree, use: Occurrence) -> bool:
+    """Tell whether the channel that is asked for is received from at once, or the helper waits for it."""
+    decl = whole_function(tree, use.path, use.span)
+    for node in trail(decl, use.qualified) if decl is not None else ():
+        match node:
+            case ast.Unary(op="<-") | ast.Call(fun=ast.Selector(name="WaitReady")):
+                return True
+            case _:
+                pass
+    return use.name == HELPER
 
 
 def _left(tree: Tree, sites: Sequence[Finding]) -> Iterator[Finding]:
@@ -258,7 +276,9 @@ def _reason(tree: Tree, use: Occurrence) -> Leave | None:
         case ast.PackageObject(package=owner, name=name):
             return _reason_of_global(tree, use, owner, name)
         case ast.FieldObject(package=owner, type="StartupHookArgs") if owner == package(tree, CMDS):
-            return Leave("what startup hooks of other projects are given; only its value changes")
+            return Leave(
+                "what startup hooks of other projects are given; it closes only after all of them have returned"
+            )
         case ast.LocalObject(name=name) if name == "ccmRBACReady":
             return Leave("closed when the cloud controller manager has its privileges, not when the apiserver is ready")
         case ast.LocalObject(name=name) if name == _NODE_READY:
