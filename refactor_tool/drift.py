@@ -6,6 +6,14 @@ from refactor_tool.homes import HOMES, NOWHERE, SHAPES
 from refactor_tool.model import Finding, Leave, Manual, Rewrite, SiteCell
 
 
+def hint(codemod: str, anchor: str) -> str:
+    """Return what to look for where an expected site is missing, and what becomes of it; "" where that is not known."""
+    home = HOMES.get((codemod, anchor), NOWHERE)
+    return (
+        f"at the issue it stands in {home.place} ({SHAPES[home.shape]}) and becomes: {home.step}" if home.place else ""
+    )
+
+
 def cell(codemod: str, anchor: str, finding: Finding | None, line: int | None, text: str) -> SiteCell:
     """Return what became of an expected site; `line` and `text` are where it begins and what stands there."""
     home = HOMES.get((codemod, anchor), NOWHERE)

@@ -288,8 +288,10 @@ def _anchor_problems(tree: Tree, codemod: Codemod, findings: Iterable[Finding], 
     for anchor in codemod.anchors:
         here = places.get(anchor.name, [])
         if not here and must_have(era, codemod.id, anchor.name, optional=anchor.optional):
-            message = f"the site {anchor.name} is missing"
-            out.append(Problem(ExitCode.NOTHING_SCANNED, message, step=codemod.id))
+            from refactor_tool.drift import hint  # imported here: few trees lack a site
+
+            message, lost = f"the site {anchor.name} is missing", hint(codemod.id, anchor.name)
+            out.append(Problem(ExitCode.NOTHING_SCANNED, message, step=codemod.id, hint=lost))
         elif len(here) > 1:
             where = " and ".join(sorted(found.place for found in here))
             message = f"the site {anchor.name} is there {len(here)} times: {where}"

@@ -524,7 +524,7 @@ class Step:
 class Problem:
     """Why a plan is not fit to be emitted: what, where, and the exit code it stands for.
 
-    `line` is 1-based in the tree that `step` was to change, or in the base where there is no step.
+    `line` is 1-based in the tree that `step` was to change, or in the base where there is no step; `hint` is help.
     """
 
     code: ExitCode
@@ -532,6 +532,7 @@ class Problem:
     path: str = ""
     line: int | None = None
     step: str = ""
+    hint: str = ""
 
 
 @record

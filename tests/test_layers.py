@@ -52,7 +52,7 @@ ROOMS = {
     "rules": Room.of("record model gosrc rule"),
     "audit": Room.of("record model gosrc"),
     "eras": Room.of("record model gosrc"),
-    "engine": Room.of("record model gosrc edits codemod audit eras"),
+    "engine": Room.of("record model gosrc edits codemod audit eras drift"),
     "compare": Room.of("record model gosrc edits"),
     "outcome": Room.of("record model"),
     "suppress": Room.of("record model gosrc outcome"),

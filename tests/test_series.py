@@ -14,6 +14,7 @@ import pytest
 from refactor_tool.edits import unified
 from refactor_tool.model import (
     CodemodError,
+    Edit,
     ExitCode,
     File,
     FileChange,
@@ -444,7 +445,9 @@ def test_cover_letter_tells_a_reviewer() -> None:
     value = Plan(
         Snapshot(base, "ref", "before/issue", "f" * 40, SENT),
         (
-            finding(Rewrite(()), "a.go"),
+            replace(finding(Rewrite((Edit("a.go", Span(0, 1), b"x"),)), "a.go"), id="surface-errors"),
+            replace(finding(Rewrite(()), "a.go"), id="left-out"),
+            finding(Leave("not for this step"), "a.go", 0),
             finding(Leave("a false friend"), "a.go", 2),
             finding(Leave("other"), "a.go", 4),
             finding(Leave("a false friend"), "a.go", 4),
@@ -471,7 +474,8 @@ Subject: [PATCH 0/2] Surface errors, and 1 more step
 
 2 patches on commit {"f" * 40}
 (before/issue), era 2025-03.
-8 sites seen: 1 rewritten, 2 for a person, 5 left alone.
+10 sites seen: 1 rewritten, 1 left to steps that are not in the series,
+2 for a person, 6 left alone (1 by one step, and rewritten by another).
 `git am` takes the numbered patches, not this letter.
 
 What each patch does:

@@ -26,6 +26,8 @@ def render(report: Report, paint: Paint) -> bytes:
         place = f"{printable(problem.path)}{f':{problem.line}' if problem.line else ''}: " if problem.path else ""
         step = f"{problem.step}: " if problem.step else ""
         lines.append(f"{paint('problem', 'red')} {step}{place}{printable(problem.message)}")
+        if problem.hint:
+            lines.append(f"  {printable(problem.hint)}")
     for item in report.plan.base.skipped:
         lines.append(f"{paint('not read', 'yellow')} {printable(item.path)}: {printable(item.reason)}")
     lines.append(decision_line(report, paint))

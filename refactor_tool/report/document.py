@@ -234,4 +234,5 @@ def _problem(problem: Problem) -> dict[str, Any]:
         "path": problem.path,
         "line": problem.line,
         "step": problem.step,
+        "hint": problem.hint,
     }

@@ -82,7 +82,8 @@ def _problem(problem: Problem) -> str:
     line = f":{problem.line}" if problem.line is not None else ""
     place = f"<code>{escaped(problem.path)}{line}</code> " if problem.path else ""
     step = f"{escaped(problem.step)}: " if problem.step else ""
-    return f"<li>{place}{step}{escaped(problem.message)}</li>"
+    hint = f"<br>{escaped(problem.hint)}" if problem.hint else ""
+    return f"<li>{place}{step}{escaped(problem.message)}{hint}</li>"
 
 
 def _step(at: int, step: Step) -> Iterator[str]:

@@ -351,7 +351,7 @@ def _missing(plan: Plan) -> list[str]:
     for problem in other_problems(plan):
         place = _place(problem.path, [problem.line]) if problem.path else ""
         where = (problem.step, place, _plain(problem.message))
-        items.append(": ".join(part for part in where if part))
+        items.append(": ".join(part for part in where if part) + (f"; {_plain(problem.hint)}" if problem.hint else ""))
     return _section("What is missing: this series is partial", list(dict.fromkeys(items)))
 
 

@@ -154,5 +154,7 @@ def _problems(plan: Plan, paint: Paint) -> Iterator[str]:
         line = f":{problem.line}" if problem.line is not None else ""
         parts = [problem.step, f"{printable(problem.path)}{line}" if problem.path else "", printable(problem.message)]
         yield f"{paint('problem', 'red')} {': '.join(part for part in parts if part)}"
+        if problem.hint:
+            yield f"  {printable(problem.hint)}"
     for item in plan.base.skipped:
         yield f"{paint('not read', 'yellow')} {printable(item.path)}: {printable(item.reason)}"
