@@ -272,6 +272,19 @@ def test_every_step_is_compared_with_the_one_before(verifier: Verifier) -> None:
     ]
 
 
+def test_an_old_error_is_none_that_is_new_because_another_package_has_the_same_name(verifier: Verifier) -> None:
+    before = {
+        "x/docker/docker.go": "package docker\n\ntype Config struct{}\n",
+        "y/docker/docker.go": "package docker\n\ntype Other struct{}\n\nfunc New() *Other { return nil }\n",
+        "c/c.go": f'package c\n\nimport "{MODULE}/x/docker"\n\nvar X = new(docker.Config).Gone\n\nvar Y = 1\n',
+    }
+    also = f'package c\n\nimport (\n\t"{MODULE}/x/docker"\n\tother "{MODULE}/y/docker"\n)\n\n'
+    after = before["c/c.go"].replace(f'package c\n\nimport "{MODULE}/x/docker"\n\n', also)
+    answer = verifier.check(changed(before), changed({**before, "c/c.go": after.replace("Y = 1", "Y = other.New()")}))
+    assert [len(run["errors"]) for run in answer["runs"]] == [1, 1]
+    assert answer["pairs"][0]["new"] == []
+
+
 def test_equal_packages_are_checked_once(verifier: Verifier) -> None:
     once = verifier.check(SOUND)["stats"]
     twice = verifier.check(SOUND, SOUND, configs=(LINUX, NO_EXECUTOR, NO_DOCKERD))["stats"]

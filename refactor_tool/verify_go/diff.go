@@ -8,6 +8,8 @@ import (
 var (
 	placeInMessage = regexp.MustCompile(`(\.go):\d+(:\d+)?`)
 	lineInMessage  = regexp.MustCompile(`\bline \d+`)
+	// The type checker writes "x/y/docker".T for docker.T as soon as it knows of another package of that name.
+	packageInMessage = regexp.MustCompile(`"(?:[^"\s]*/)?([^"\s/]+)"\.`)
 )
 
 // problemKey identifies an error whatever line it stands on.
@@ -16,6 +18,7 @@ type problemKey struct{ pkg, path, decl, code, message string }
 func keyOf(p *Problem) problemKey {
 	message := placeInMessage.ReplaceAllString(p.Message, "$1")
 	message = lineInMessage.ReplaceAllString(message, "line")
+	message = packageInMessage.ReplaceAllString(message, "$1.")
 	return problemKey{p.Package, p.Path, p.Decl, p.Code, message}
 }
 
