@@ -340,3 +340,36 @@ def test_the_configuration_that_tests_of_etcd_are_given(params: str, call: str) 
     assert set(re.findall(r"generateTestConfig\(.*?\)", made.data.decode() if made is not None else "")) == {call} - {
         ""
     }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        pytest.param(
+            "if err := util.WaitReady(ctx, e.ETCDReadyChan()); err != nil {\n\t\t\treturn\n\t\t}",
+            "_ = util.WaitReady(ctx, e.ETCDReadyChan())",
+            "goes on although the wait was ended",
+            id="its error is dropped",
+        ),
+        pytest.param(
+            "if err := util.WaitReady(ctx, e.ETCDReadyChan()); err != nil {\n\t\t\treturn\n\t\t}",
+            "util.WaitReady(ctx, e.ETCDReadyChan())",
+            "goes on although the wait was ended",
+            id="its error is not taken",
+        ),
+        pytest.param(
+            "util.WaitReady(ctx, e.ETCDReadyChan())",
+            "util.WaitReady(context.Background(), e.ETCDReadyChan())",
+            "waits with a context that never ends",
+            id="another context",
+        ),
+    ],
+)
+def test_a_wait_that_holds_nothing_back(old: str, new: str, told: str) -> None:
+    files = contents(planned().final)
+    text = files[EMBED].decode()
+    assert text.count(old) == 1
+    result = plan({**files, EMBED: text.replace(old, new).encode()})
+    assert told in "\n".join(str(found.verdict) for found in result.findings)
+    assert not plan(files).steps
+    assert all(isinstance(found.verdict, Leave) for found in plan(files).findings)

@@ -37,6 +37,7 @@ CLOSES = {"scheduler": "control-scheduler", "cloudControllerManager": "control-c
 #: The components of the embedded executor that wait, with the number of parameters that they must have to be tested.
 COMPONENTS = {"Kubelet": 2, "APIServer": 2, "Scheduler": 3, "ControllerManager": 2, "CloudControllerManager": 3}
 
+_CHANNELS = ("APIServerReadyChan", "ETCDReadyChan", "CRIReadyChan")
 #: What is in every function that waits.
 _WAITS = ("WaitReady(", "WaitForAPIServerReady(", "<-")
 
@@ -52,8 +53,9 @@ def find(tree: Tree) -> Iterator[Finding]:
     hand_made = _is_hand_made(tree)
     closes = relocated(_closes(tree), CLOSES, ("close",))
     yield from _unclosed_signals(tree)
+    yield from _plain_channels(tree)
     receives = tuple(_receives(tree, closes))
-    for each in (*receives, *_renames(tree, receives), *closes, *_fatals(tree), *_waitless(tree)):
+    for each in (*receives, *_renames(tree, receives), *closes, *_fatals(tree), *_waitless(tree), *_idle(tree)):
         match each.verdict:
             case Rewrite() | Manual() if hand_made:
                 yield replace(each, verdict=kept)
@@ -68,8 +70,7 @@ def _is_hand_made(tree: Tree) -> bool:
     """Tell whether the executor has all its channels, but nothing that a wait of ours could be written with."""
     interface = tree.interface(package(tree, EXECUTOR), "Executor")
     asked = {method.name for method in interface[2].methods} if interface is not None else set()
-    channels = {"APIServerReadyChan", "ETCDReadyChan", "CRIReadyChan"}
-    return channels <= asked and not tree.functions(package(tree, UTIL), "WaitReady")
+    return set(_CHANNELS) <= asked and not tree.functions(package(tree, UTIL), "WaitReady")
 
 
 def _finding(
@@ -322,6 +323,44 @@ def _unclosed_signals(tree: Tree) -> Iterator[Finding]:
                         yield _finding(tree, path, name.span, unclosed, "close each signal", "unclosed-signal")
 
 
+def _plain_channels(tree: Tree) -> Iterator[Finding]:
+    """Yield what is wrong with executors that keep plain channels, as the hand-made change has them (d45006be6)."""
+    for executor in tree.implementers(package(tree, EXECUTOR), "Executor"):
+        sources = [tree.data(path) for path in tree.package_files(executor.package) if not is_test(path)]
+        known: dict[str, str] = {}
+        for path, decl in (each for each in executor.methods if each[1].name in _CHANNELS and not is_test(each[0])):
+            field = _plain_channel(tree, path, decl)
+            if field is None:
+                continue
+            other = known.setdefault(field, decl.name)
+            if other != decl.name:
+                lost = Manual(f"{decl.title} gives out the channel of {other}", "let it give out one of its own")
+                yield _finding(tree, path, decl.signature, lost, "give out a channel each", "same-channel")
+            elif not any(_ends(field).search(source) for source in sources):
+                reason = f"nothing closes {executor.type}.{field}, and what waits for it waits for ever"
+                lost = Manual(reason, f"close it where {executor.type} knows that the component is ready")
+                yield _finding(tree, path, decl.signature, lost, "close each signal", "unclosed-signal")
+        if len(known) == len(_CHANNELS) and executor.type == "Embedded":
+            yield from (each for name in COMPONENTS for each in _without_wait(tree, executor.package, name))
+
+
+def _plain_channel(tree: Tree, path: str, accessor: ast.FuncDecl) -> str | None:
+    """Return the field of its executor that an accessor gives out, where that is a channel and nothing else."""
+    body = tree.function(path, accessor).body
+    match body.stmts[-1] if body is not None and body.stmts else None:
+        case ast.Return(values=(ast.Selector(name=name) as field,)):
+            found = tree.type_of(path, field)
+            return name if found is not None and isinstance(found.expr, ast.ChanType) else None
+        case _:
+            return None
+
+
+def _ends(field: str) -> re.Pattern[bytes]:
+    """Return a pattern of what can end the waits for a field: a close, being handed to somebody, another channel."""
+    name = field.encode()
+    return re.compile(rb"[(,]\s*\w+\." + name + rb"\s*[,)]|\." + name + rb"\s*=(?!=)\s*+(?!make\b)")
+
+
 def _may_be_closed(tree: Tree, field: str) -> bool:
     """Tell whether the step is made that lets an executor close a signal."""
     match field:
@@ -341,11 +380,42 @@ def _waitless(tree: Tree) -> Iterator[Finding]:
     ):
         return
     for name in COMPONENTS:
-        for path, decl in tree.method(executor, "Embedded", name):
-            text = tree.text(path, decl.body_span) if decl.body_span is not None else ""
-            if not any(word in text for word in _WAITS):
-                lost = Manual(f"{decl.title} waits for nothing", "wait with util.WaitReady for its needs")
-                yield _finding(tree, path, decl.signature, lost, MESSAGE, "no-wait")
+        yield from _without_wait(tree, executor, name)
+
+
+def _idle(tree: Tree) -> Iterator[Finding]:
+    """Yield the waits of ours that hold nothing back: whose result nobody looks at, or whose context never ends."""
+    for use in tree.callers(ast.PackageObject(package(tree, UTIL), "WaitReady")):
+        is_call = use.role == "call" and not is_test(use.path)
+        decl = _shapes.whole_function(tree, use.path, use.span) if is_call else None
+        call = tree.call_at(use.path, use.qualified) if decl is not None else None
+        if decl is None or call is None:
+            continue
+        odd = None
+        match trail(decl, call.span)[-2:]:
+            case (ast.ExprStmt(), _) | (ast.Assign(lhs=(ast.Ident(name="_"),)), _):
+                odd = "goes on although the wait was ended", "leave the function where util.WaitReady gives an error"
+            case _ if call.args and _never_ends(tree, use.path, call.args[0]):
+                odd = "waits with a context that never ends", "wait with the context of the function"
+        if odd is not None:
+            lost = Manual(f"{tree.line_text(use.path, use.span.start)!r} {odd[0]}", odd[1])
+            yield _finding(tree, use.path, call.span, lost, MESSAGE, "idle-wait")
+
+
+def _never_ends(tree: Tree, path: str, ctx: ast.Expr) -> bool:
+    match tree.calls(path, ctx) if isinstance(ctx, ast.Call) else None:
+        case ast.PackageObject(package="context", name="Background" | "TODO"):
+            return True
+        case _:
+            return False
+
+
+def _without_wait(tree: Tree, owner: str, component: str) -> Iterator[Finding]:
+    for path, decl in tree.method(owner, "Embedded", component):
+        text = tree.text(path, decl.body_span) if decl.body_span is not None else ""
+        if not any(word in text for word in _WAITS):
+            lost = Manual(f"{decl.title} waits for nothing", "let it wait for what it needs before it starts")
+            yield _finding(tree, path, decl.signature, lost, MESSAGE, "no-wait")
 
 
 # --- deferred closes --------------------------------------------------------------------------------
