@@ -173,7 +173,7 @@ def apply(
     else:
         messages = [message(step, signoff=signoff) for step in result.steps]
         applied = world.apply_branch(path, result, branch, messages=messages, author=author or DEFAULT_AUTHOR)
-        following = shell_line("git", *here, "log", "--stat", branch)
+        following = shell_line("git", *here, "log", "--stat", f"{(result.base.commit or '')[:12]}..{branch}")
     with done(applied.summary):
         typer.echo(render_plan(result, paint(), next_command=following, asked=asked), nl=False)
         typer.echo(applied.summary)

@@ -579,7 +579,7 @@ def test_links_are_told_and_not_followed(verify: Verify, go: gotool.Go, tmp_path
     (repo.path / "a/x.go").write_text("package a\n\nvar Y = 1\n")
     ran = verify(repo.path, "--base", "HEAD", "--level", level)
     assert ran.code == 0, "a change has nothing to do with a link that was there before"
-    assert b"not looked at %s: %s" % (level.encode(), told) in ran.out
+    assert b"not looked at by %s: %s" % (level.encode(), told) in ran.out
 
 
 def test_module_replaced_by_a_folder_outside_is_not_built(verify: Verify, go: gotool.Go, tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def _gaps(result: Verification, paint: Paint) -> Iterator[str]:
         where = f" [{', '.join(configs)}]" if configs else ""
         of = "" if len(ids) == len(result.stages) else f" in {', '.join(map(printable, ids))}"
         word = paint("not looked at", "dim") if spared else paint("not verified", "yellow")
-        yield f"{word} {name}{of}: {printable(', '.join(whats))}: {printable(reason)}{where}"
+        yield f"{word}{' by' if spared else ''} {name}{of}: {printable(', '.join(whats))}: {printable(reason)}{where}"
 
 
 def _verdict(result: Verification, code: ExitCode, paint: Paint) -> str:
