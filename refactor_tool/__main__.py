@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 #: Values made before the youngest of them are looked through for cycles; Python's own 700 fits programs that run on.
@@ -20,6 +22,7 @@ def run() -> NoReturn:
     gc.set_threshold(_MANY, 50, 50)
     from refactor_tool.start import main
 
+    _heed_signals()
     try:
         main()
     except SystemExit as end:
@@ -28,15 +31,19 @@ def run() -> NoReturn:
         raise
 
 
-def _leave(code: int) -> None:
-    """End the process at once if what was printed has arrived; else return, for the interpreter to say why not."""
+def _heed_signals() -> None:
+    """Let a run that is told to end do so as at an interrupt; what the caller ignores stays ignored."""
+    for number in (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")):
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process at once: whether what was printed has arrived is in the code already."""
     for stream in (sys.stdout, sys.stderr):
-        if stream is None or stream.closed:
-            continue
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            return
+        if stream is not None:
+            with suppress(OSError, ValueError):
+                stream.flush()
     os._exit(code)
 
 

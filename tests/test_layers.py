@@ -77,8 +77,8 @@ ROOMS = {
         impure="os pathlib sys",
     ),
     "plain": Room.of("record", impure="pathlib"),
-    "start": Room.of("root model plain cli commands report", impure="sys"),
-    "__main__": Room.of("start", impure="os sys"),
+    "start": Room.of("root model plain cli commands report", impure="os sys"),
+    "__main__": Room.of("start", impure="os signal sys"),
 }
 #: Modules of these rooms are siblings that never import each other; the room's `__init__` lists them.
 #: What several of them need stands in a module whose name begins with `_`.

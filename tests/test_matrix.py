@@ -292,8 +292,16 @@ def many(k3s: Repo, tmp_path_factory: pytest.TempPathFactory) -> Repo:
     return repo
 
 
-@pytest.mark.parametrize("jobs", [1, 2], ids=lambda jobs: f"{jobs} jobs")
-def test_interrupt_leaves_nothing_and_exits_130(many: Repo, tmp_path: Path, jobs: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "jobs"),
+    [
+        pytest.param(signal.SIGINT, 1, id="interrupt, 1 job"),
+        pytest.param(signal.SIGINT, 2, id="interrupt, 2 jobs"),
+        pytest.param(signal.SIGTERM, 2, id="told to end, 2 jobs"),
+        pytest.param(signal.SIGHUP, 1, id="hung up, 1 job"),
+    ],
+)
+def test_interrupt_leaves_nothing_and_exits_130(many: Repo, tmp_path: Path, number: signal.Signals, jobs: int) -> None:
     """A real child, and a real signal in the middle of its work: as soon as one of its processes reads objects."""
     out = tmp_path / "new/out"
     command = [sys.executable, "-m", "refactor_tool", "matrix", many.path, "--out", out, "--jobs", str(jobs)]
@@ -303,7 +311,7 @@ def test_interrupt_leaves_nothing_and_exits_130(many: Repo, tmp_path: Path, jobs
     _wait_until(lambda: child.poll() is not None or _reads_objects(child.pid))
     time.sleep(0.5)
     assert child.poll() is None, "it must be in the middle of its work"
-    child.send_signal(signal.SIGINT)
+    child.send_signal(number)
     printed, err = child.communicate(timeout=60)
     assert (child.returncode, printed) == (130, b"")
     assert err == b"refactor-tool: interrupted; nothing was written\n"

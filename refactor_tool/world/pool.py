@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from refactor_tool import __version__
 from refactor_tool.model import EnvironmentFailure
 from refactor_tool.record import record
+from refactor_tool.world.transaction import unbroken
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -119,13 +120,17 @@ def _submit(executor: Executor, work: Callable[[_T], _R], items: Sequence[_T]) -
     """Hand all items over. Processes are started here, deaf to the terminal's interrupt: this process ends them."""
     import signal
 
-    if not hasattr(signal, "pthread_sigmask"):
-        return [executor.submit(work, item) for item in items]
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        return [executor.submit(work, item) for item in items]
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with unbroken() as stop_if_asked:
+        if not hasattr(signal, "pthread_sigmask"):
+            futures = [executor.submit(work, item) for item in items]
+        else:
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                futures = [executor.submit(work, item) for item in items]
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        stop_if_asked()
+    return futures
 
 
 # --- a cluster --------------------------------------------------------------------------------------
