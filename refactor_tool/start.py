@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -28,11 +29,29 @@ def main() -> NoReturn:
 
 def _require_streams() -> None:
     """Leave where there is no standard output; without standard error, go on and complain to nobody."""
+    own = sys.__stderr__
     if sys.stderr is None:  # descriptor 2 is closed
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - it is open as long as the process
+    elif own is not None and sys.stderr is own:
+        sys.stderr = _Unheard(own.buffer, own.encoding, own.errors, line_buffering=True)
     if sys.stdout is None:
         _complain("the output cannot be written: standard output is closed", "write it to a file or a pipe")
         raise SystemExit(ExitCode.ENVIRONMENT)
+    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):  # PYTHONUNBUFFERED: a write may be cut short
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(sys.stdout.buffer), sys.stdout.encoding, sys.stdout.errors)
+
+
+class _Unheard(io.TextIOWrapper):
+    """Standard error: what cannot be written there is lost, and the exit code stands all the same."""
+
+    def write(self, text: str, /) -> int:
+        with suppress(OSError):
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            super().flush()
 
 
 def _run(call: plain.Call) -> ExitCode:
@@ -72,13 +91,10 @@ def _boundary() -> Iterator[None]:
             _interrupted(end)
         raise
     except BrokenPipeError:
-        sys.stderr.close()  # the reader is gone; the interpreter must not complain about it
         raise SystemExit(ExitCode.FINDINGS) from None
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _DISK:
             _complain(f"the output cannot be written: {error.strerror}", "make room, or write it elsewhere")
-            with suppress(OSError):
-                sys.stdout.close()  # the interpreter must not try again
             raise SystemExit(ExitCode.ENVIRONMENT) from None
         import traceback
 
@@ -87,8 +103,8 @@ def _boundary() -> Iterator[None]:
         raise SystemExit(ExitCode.INTERNAL) from None
 
 
-#: What a disk says that takes no more.
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+#: What an output says that takes no more: a full disk, a pipe that does not wait, a file opened to be read.
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EAGAIN, errno.EBADF)
 
 
 def _interrupted(error: BaseException) -> None:

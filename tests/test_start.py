@@ -54,6 +54,41 @@ def test_output_that_does_not_arrive(argv: list[str | Path]) -> None:
     assert b"No space left on device" in ran.stderr
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of a file here")
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_output_that_is_cut_short_is_no_output(tmp_path: Path, unbuffered: str) -> None:
+    import resource
+
+    with (tmp_path / "out").open("wb") as cut:
+        ran = subprocess.run(
+            [*COMMAND, "check", FIXTURE, "--format", "json"],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+            stdout=cut,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+            check=False,
+        )
+    assert ran.returncode == 3
+    assert b"cannot be written: File too large" in ran.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full here")
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [
+        pytest.param(["scan", FIXTURE], 1, id="nothing to say"),
+        pytest.param(["scan", FIXTURE / "gone"], 2, id="our word"),
+        pytest.param(["scan", "--unknown"], 2, id="the word of typer"),
+        pytest.param(["check", FIXTURE, "--format", "json"], 1, id="the decision"),
+    ],
+)
+def test_complaint_that_does_not_arrive_changes_no_exit_code(argv: list[str | Path], code: int) -> None:
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run([*COMMAND, *argv], cwd=ROOT, stdout=subprocess.PIPE, stderr=full, check=False)
+    assert ran.returncode == code
+
+
 @pytest.mark.parametrize(
     ("argv", "printer", "told"),
     [
