@@ -8,14 +8,16 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from refactor_tool import gate
+from refactor_tool.model import EnvironmentFailure
 from refactor_tool.report.formats import FORMATS
+from refactor_tool.world.transaction import Write, replace_files
 from tests import trees
 from tests.command import ROOT, run
 from tests.repo import Repo
@@ -214,6 +216,40 @@ def test_output_that_cannot_be_written_is_no_success(repo: Repo, tmp_path: Path)
         ran = run("check", repo.path, "--format", f"json={where}")
         assert ran.code == code, where
         assert "passed" not in ran.out.decode() + ran.err
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["known before", "found out in the middle"])
+def test_file_beside_one_that_cannot_be_written_does_not_say_otherwise(
+    early: bool, repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo.commit(trees.after())
+    first, second = tmp_path / "first", tmp_path / ("absent/second" if early else "second")
+
+    def refuse(root: Path, changes: Mapping[str, Write | None]) -> None:
+        if second.name in changes:
+            raise EnvironmentFailure("the disk is full")
+        replace_files(root, changes)
+
+    monkeypatch.setattr("refactor_tool.world.out.replace_files", refuse)
+    ran = run("check", repo.path, "--format", f"json={first}", "--format", f"sarif={second}")
+    assert ran.code == (2 if early else 3)
+    assert json.loads(first.read_bytes())["summary"]["exit_code"] == ran.code
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        pytest.param(["--format", "json=link", "--format", "sarif=out"], id="a link"),
+        pytest.param(["--format", "json=folder/../out", "--format", "sarif=out"], id="a way around"),
+        pytest.param(["--format", "json=/dev/stdout", "--format", "sarif"], id="standard output by name"),
+        pytest.param(["--baseline", "out", "--write-baseline", "--format", "json=out"], id="the baseline"),
+    ],
+)
+def test_one_file_under_two_names_is_refused(args: list[str], repo: Repo, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("out")
+    assert run("check", repo.path, *args, cwd=tmp_path).code == 2
+    assert not (tmp_path / "out").exists()
 
 
 # --- the same bytes -----------------------------------------------------------------------------------

@@ -30,9 +30,12 @@ SECOND = {"0000-cover-letter.patch": b"new cover\n", "0001-other.patch": b"1\r\n
 # --- folders ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("start", ["absent", "empty", "deep", "dangling link"])
+@pytest.mark.parametrize("start", ["absent", "empty", "deep", "dangling link", "link"])
 def test_new_folder_holds_just_the_files(tmp_path: Path, start: str) -> None:
     out = tmp_path / ("a/b/out" if start == "deep" else "out")
+    if start == "link":
+        (tmp_path / "elsewhere").mkdir()
+        out.symlink_to("elsewhere")
     if start == "empty":
         out.mkdir()
     if start == "dangling link":
@@ -40,6 +43,25 @@ def test_new_folder_holds_just_the_files(tmp_path: Path, start: str) -> None:
     write_dir(out, {**FIRST, "sub/x.patch": b"x"}, force=False)
     assert contents(out) == {**FIRST, "sub": None, "sub/x.patch": b"x"}
     assert {path.name for path in tmp_path.iterdir()} <= {"a", "out", "elsewhere"}
+    write_dir(out, SECOND, force=False)
+    assert contents(out) == {**SECOND, "sub": None, "sub/x.patch": b"x"}
+
+
+def test_empty_folder_is_filled_and_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tmp_path.chmod(0o750)
+    before = tmp_path.stat()
+    write_dir(Path(), FIRST, force=False)
+    assert contents(Path.cwd()) == FIRST
+    assert (tmp_path.stat().st_ino, tmp_path.stat().st_mode) == (before.st_ino, before.st_mode)
+
+
+def test_folder_behind_a_loop_of_links_is_a_fault_of_the_disk(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(EnvironmentFailure, match="loop/out: cannot be written"):
+        write_dir(tmp_path / "loop/out", FIRST, force=False)
+    with pytest.raises((EnvironmentFailure, UsageError), match="loop/file: "):
+        write_file_atomic(tmp_path / "loop/file", b"x")
 
 
 def test_files_get_the_modes_the_umask_gives(tmp_path: Path) -> None:
@@ -192,6 +214,25 @@ def test_pipe_gets_the_bytes(tmp_path: Path) -> None:
     write_file_atomic(tmp_path / "pipe", b"data")
     reader.join(10)
     assert got == [b"data"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="no names for open descriptors here")
+@pytest.mark.parametrize("name", ["/dev/fd/{}", "link"])
+def test_descriptor_gets_the_bytes_where_it_stands(tmp_path: Path, name: str) -> None:
+    with (tmp_path / "log").open("ab+", buffering=0) as log:
+        log.write(b"before\n")
+        (tmp_path / "link").symlink_to(f"/dev/fd/{log.fileno()}")
+        write_file_atomic(tmp_path / name.format(log.fileno()), b"data\n")
+        log.write(b"after\n")
+    assert (tmp_path / "log").read_bytes() == b"before\ndata\nafter\n"
+
+
+def test_descriptor_of_a_pipe_gets_the_bytes() -> None:
+    reader, writer = os.pipe()
+    write_file_atomic(Path(f"/dev/fd/{writer}"), b"data")
+    os.close(writer)
+    with open(reader, "rb") as pipe:
+        assert pipe.read() == b"data"
 
 
 @pytest.mark.parametrize(("name", "words"), [("", "a folder"), ("absent/file", "there is no folder")])

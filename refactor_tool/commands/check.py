@@ -78,21 +78,22 @@ def check(request: Request) -> ExitCode:
 
     Raises `ToolError` only where the request itself cannot be read, and before anything is written.
     """
-    outputs = _outputs(request.formats)
+    outputs = _outputs(request.formats, request.baseline)
     try:
+        _require_writable(outputs)
         report, outputs = _judge(request, outputs)
     except ToolError as error:
-        _write(_failed(request, _problem(error)), outputs)
+        _write(request, _failed(request, _problem(error)), outputs)
         return error.code
     except KeyboardInterrupt:
-        _write_files(_failed(request, Problem(ExitCode.INTERRUPTED, "interrupted")), outputs)
-        with done("the files tell so" if _has_files(outputs) else ""):
+        fault = _try_files(_failed(request, Problem(ExitCode.INTERRUPTED, "interrupted")), outputs)
+        with done("the files tell so" if _has_files(outputs) and fault is None else ""):
             raise
     except Exception as error:
         bug = Problem(ExitCode.INTERNAL, f"internal error: {type(error).__name__}: {error}")
-        _write_files(_failed(request, bug), outputs)
+        _try_files(_failed(request, bug), outputs)
         raise
-    _write(report, outputs)
+    _write(request, report, outputs)
     return report.decision.code
 
 
@@ -105,7 +106,7 @@ def read_config(request: Request) -> tuple[Config, Aside]:
 # --- what was asked -----------------------------------------------------------------------------------
 
 
-def _outputs(formats: Sequence[str]) -> tuple[Output, ...]:
+def _outputs(formats: Sequence[str], baseline: str | None) -> tuple[Output, ...]:
     """Read NAME[=FILE]; raises `UsageError` for an unknown name, or two that go to the same place."""
     names = tuple(FORMATS)
     outputs = []
@@ -115,12 +116,29 @@ def _outputs(formats: Sequence[str]) -> tuple[Output, ...]:
         if has_file and not file:
             raise UsageError(f"--format {text}: no file is named", f"write {name}=FILE, or {name} for standard output")
         outputs.append(Output(name, Path(file) if file not in ("", "-") else None))
-    places = [output.file.absolute() if output.file is not None else None for output in outputs]
-    doubled = next((place for at, place in enumerate(places) if place in places[:at]), False)
-    if doubled is not False:
-        where = "standard output" if doubled is None else str(doubled)
-        raise UsageError(f"--format: two formats go to {where}", "name another file: --format NAME=FILE")
+    if len(outputs) > 1 or baseline is not None:
+        _require_apart(outputs, baseline)
     return tuple(outputs)
+
+
+def _require_apart(outputs: Sequence[Output], baseline: str | None) -> None:
+    from refactor_tool.world.out import leads_to
+
+    places = [leads_to(output.file) for output in outputs]
+    for at, (output, place) in enumerate(zip(outputs, places, strict=True)):
+        where = "standard output" if output.file is None else str(output.file)
+        if place in places[:at]:
+            raise UsageError(f"--format: two formats go to {where}", "name another file: --format NAME=FILE")
+        if baseline is not None and place == leads_to(Path(baseline)):
+            raise UsageError(f"--format: {where} is the baseline", "name another file: --format NAME=FILE")
+
+
+def _require_writable(outputs: Sequence[Output]) -> None:
+    for output in outputs:
+        if output.file is not None:
+            from refactor_tool.world.out import require_writable
+
+            require_writable(output.file)
 
 
 def _flags(request: Request) -> dict[str, Any]:
@@ -160,7 +178,9 @@ def _judge(request: Request, outputs: tuple[Output, ...]) -> tuple[Report, tuple
         raise UsageError("--staged and --ref name two trees", "give one of them")
     day = config.day(request.today, "--today") if request.today is not None else today()
     settings, aside = read_config(request)
-    outputs = outputs or _outputs(settings.formats)
+    if not outputs:
+        outputs = _outputs(settings.formats, request.baseline)
+        _require_writable(outputs)
     baseline = _baseline(request, settings, aside)
     wanted = _wanted(settings)
     idle = tuple(rule.id for rule in wanted if rule.find is None and not settings.base)
@@ -389,20 +409,34 @@ def _problem(error: ToolError) -> Problem:
     return Problem(error.code, f"{error.message}{hint}")
 
 
-def _write_files(report: Report, outputs: Sequence[Output]) -> None:
+def _write_files(request: Request, report: Report, outputs: Sequence[Output]) -> None:
+    """Write every file; where one cannot be written, the others tell of that, and its error is raised."""
+    fault = _try_files(report, outputs)
+    if fault is not None:
+        _try_files(_failed(request, _problem(fault)), outputs)
+        raise fault
+
+
+def _try_files(report: Report, outputs: Sequence[Output]) -> ToolError | None:
+    """Write the files that can be written, and return what stood in the way of the first of the others."""
     files = [(output.file, output.format) for output in outputs if output.file is not None]
+    fault = None
     for at, (file, format_) in enumerate(files):
         from refactor_tool.world.out import write_file_atomic
 
         with done(f"only {at} of {len(files)} files were written" if at else ""):
-            write_file_atomic(file, render(format_, report, Paint(colour=False)))
+            try:
+                write_file_atomic(file, render(format_, report, Paint(colour=False)))
+            except ToolError as error:
+                fault = fault or error
+    return fault
 
 
-def _write(report: Report, outputs: Sequence[Output]) -> None:
+def _write(request: Request, report: Report, outputs: Sequence[Output]) -> None:
     """Write the files, then standard output; the decision goes to standard error where no text tells it."""
     from refactor_tool.report.checked import decision_line
 
-    _write_files(report, outputs)
+    _write_files(request, report, outputs)
     shown = next((output.format for output in outputs if output.file is None), "" if outputs else "text")
     with done("the files were written" if _has_files(outputs) else ""):
         if shown:

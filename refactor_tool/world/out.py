@@ -5,16 +5,18 @@ An output folder may lie anywhere else, in the examined checkout too where the u
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
 from refactor_tool.model import EnvironmentFailure, UsageError, blob_id
-from refactor_tool.world.place import inside_git_dir
+from refactor_tool.world.place import inside_git_dir, resolve
 from refactor_tool.world.transaction import Write, replace_files, replace_files_within, unbroken
 
 MARKER = "plan.json"
@@ -29,43 +31,93 @@ def write_dir(out: Path, files: Mapping[str, bytes], *, force: bool) -> None:
     patch of ours that was edited since, unless with `force`, and for one that is not ours and that `git am` would take
     with ours; EnvironmentFailure where the disk refuses.
     """
-    _refuse_git(out)
     writes: dict[str, Write | None] = {name: Write(data) for name, data in files.items()}
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"{out}: a file, not a folder", "name another folder")
     with _told(out):
-        inside = sorted(os.listdir(out)) if out.exists() else []
-        earlier = _is_ours(out)
-    if not inside:
-        _make(out, writes)
+        folder = resolve(out)
+        is_there = folder.exists()
+        is_file = is_there and not folder.is_dir()
+    _refuse_git(folder)
+    if is_file:
+        raise UsageError(f"{out}: a file, not a folder", "name another folder")
+    if not is_there:
+        _make(folder, writes)
         return
-    if not earlier and not force:
+    with _told(out):
+        is_free = not os.listdir(folder) or _is_ours(folder)
+    if not is_free and not force:
         raise UsageError(f"{out}: not empty, and not an earlier output", "name another folder, or use --force")
     with _told(out):
-        patches = {name: _state(out, name) for name in _numbered(out, files)}
-        stale = [name for name in _earlier_output(out) if name not in files]
+        patches = {name: _state(folder, name) for name in _numbered(folder, files)}
+        stale = [name for name in _earlier_output(folder) if name not in files]
     for name in (name for name, state in patches.items() if state == "foreign"):
         raise UsageError(f"{out / name}: not of the series, and git am would take it too", "move it elsewhere")
     for name in (name for name, state in patches.items() if state == "edited" and not force):
         raise UsageError(f"{out / name}: edited since it was written", "move it elsewhere, or use --force to lose that")
-    replace_files(out, writes | dict.fromkeys(stale))
+    replace_files(folder, writes | dict.fromkeys(stale))
 
 
 def write_file_atomic(path: Path, data: bytes) -> None:
-    """Make `data` the content of the file at `path`; its folder must exist. A device or a pipe is written as it is.
+    """Make `data` the content of the file at `path`; its folder must exist.
 
-    Raises UsageError where no file can be, EnvironmentFailure where the disk refuses.
+    A device, a pipe or an open descriptor, such as `/dev/stdout`, is written as it is. Raises UsageError where no file
+    can be, EnvironmentFailure where the disk refuses.
     """
-    target = path.resolve()
-    _refuse_git(target)
-    if target.is_dir() or not target.parent.is_dir():
-        what = "a folder, not a file" if target.is_dir() else f"there is no folder {path.parent}"
-        raise UsageError(f"{path}: {what}", "name a file in a folder that exists")
-    if target.exists() and not target.is_file():
-        with _told(path):
-            target.write_bytes(data)
+    require_writable(path)
+    number, target = _descriptor(path), resolve(path)
+    if number is None and (target.is_file() or not target.exists()):
+        replace_files(target.parent, {target.name: Write(data)})
         return
-    replace_files(target.parent, {target.name: Write(data)})
+    with _told(path), open(target if number is None else number, "wb", closefd=number is None) as file:
+        file.write(data)
+
+
+def require_writable(path: Path) -> None:
+    """Raise what `write_file_atomic` would raise, as far as that can be known before."""
+    with _told(path):
+        number, target = _descriptor(path), resolve(path)
+        if number is not None:
+            os.fstat(number)
+            return
+        is_folder, has_folder = target.is_dir(), target.parent.is_dir()
+        touched = target if target.exists() and not target.is_file() else target.parent
+        if has_folder and not is_folder and not os.access(touched, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    _refuse_git(target)
+    if is_folder or not has_folder:
+        what = "a folder, not a file" if is_folder else f"there is no folder {path.parent}"
+        raise UsageError(f"{path}: {what}", "name a file in a folder that exists")
+
+
+def leads_to(path: Path | None) -> Path | int:
+    """Return what is written under a name, None for standard output: what two names have in common is one file.
+
+    A file is named by its path without links, what else is open by its descriptor.
+    """
+    number = 1 if path is None else _descriptor(path)
+    if number is None:
+        return Path(os.path.realpath(path or ""))
+    try:
+        is_file = stat.S_ISREG(os.fstat(number).st_mode)
+    except OSError:
+        is_file = False
+    return Path(os.path.realpath(f"/dev/fd/{number}")) if is_file else number
+
+
+def _descriptor(path: Path) -> int | None:
+    """Return the open descriptor of this process that a name stands for, as /dev/stdout does for 1."""
+    own = {os.path.realpath(folder) for folder in ("/dev/fd", "/proc/self/fd")}
+    for _ in range(_LINKS):
+        folder = os.path.realpath(path.parent)
+        if folder in own:
+            return int(path.name) if path.name.isdecimal() else None
+        if not path.is_symlink():
+            return None
+        path = Path(folder, os.readlink(path))
+    return None
+
+
+#: How many links in a row Linux follows.
+_LINKS = 40
 
 
 _OURS = re.compile(r"\d{4,}-.*\.patch|plan\.json|report\.html|matrix\.html", re.DOTALL)
@@ -115,9 +167,8 @@ def _is_ours(out: Path) -> bool:
 
 def _make(out: Path, writes: Mapping[str, Write | None]) -> None:
     """Make the folder whole under another name and rename it, so that it is never seen half full."""
-    target = out.resolve()
-    stage = target.parent / f".{target.name}.{os.urandom(6).hex()}"
-    made = [folder for folder in target.parents if not folder.exists()]
+    stage = out.parent / f".{out.name}.{os.urandom(6).hex()}"
+    made = [folder for folder in out.parents if not folder.exists()]
     with unbroken() as stop_if_asked:
         try:
             with _told(out):
@@ -126,7 +177,7 @@ def _make(out: Path, writes: Mapping[str, Write | None]) -> None:
                 stage.mkdir()
                 replace_files_within(stop_if_asked, stage, writes)
                 stop_if_asked()
-                os.rename(stage, target)
+                os.rename(stage, out)
         except BaseException:
             import shutil
 

@@ -6,6 +6,7 @@ The caller's `GIT_DIR` and `GIT_WORK_TREE` count only where no PATH was given; `
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Literal
@@ -56,9 +57,17 @@ def git_dir(folder: Path) -> Path | None:
     return folder / os.fsdecode(first[len(b"gitdir: ") :].split(b"\n", 1)[0])
 
 
+def resolve(path: Path) -> Path:
+    """Return where a path leads, without links, whether something is there or not; OSError for a loop of links."""
+    found = Path(os.path.realpath(path))
+    if found.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return found
+
+
 def inside_git_dir(path: Path) -> bool:
     """Say whether `path` lies in a repository's own files, where nothing but git may write."""
-    resolved = path.resolve()
+    resolved = resolve(path)
     lineage = (resolved, *resolved.parents)
     return any(part.name == ".git" or _is_repository(part) for part in lineage)
 
