@@ -15,6 +15,7 @@ from refactor_tool.model import Conflict, EnvironmentFailure, File, Plan, Snapsh
 from refactor_tool.report.series import DEFAULT_AUTHOR, mailbox, message, series
 from refactor_tool.world.apply import Applied, apply_branch, apply_worktree, undo
 from refactor_tool.world.git import Git
+from refactor_tool.world.journal import Journal
 from refactor_tool.world.tree import read_ref, read_tree
 from tests.faults import each_fault
 from tests.repo import Repo
@@ -503,6 +504,21 @@ def test_one_at_a_time(repo: Repo) -> None:
         assert caught.value.hint == f"if none is: rm {lock}"
     assert contents(repo.path) == before
     assert repo.git("branch", "--list", "ready") == b""
+
+
+@pytest.mark.parametrize("apply", [branch, apply_worktree])
+def test_same_application_a_moment_before_is_a_conflict(repo: Repo, monkeypatch: pytest.MonkeyPatch, apply) -> None:
+    plan = plan_of(read_tree(repo.path), *STEPS)
+
+    def after_another(git: Git) -> Journal:
+        monkeypatch.setattr("refactor_tool.world.apply.Journal", Journal)
+        apply(repo.path, plan)
+        return Journal(git)
+
+    monkeypatch.setattr("refactor_tool.world.apply.Journal", after_another)
+    with pytest.raises(Conflict, match=r"exists|moved under us"):
+        apply(repo.path, plan)
+    assert len(json.loads(journal(repo).read_bytes())["entries"]) == 1
 
 
 @pytest.mark.parametrize(

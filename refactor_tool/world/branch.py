@@ -53,8 +53,10 @@ def make_commits(git: Git, place: Place, plan: Plan, branch: str, *, messages: S
 
 
 def create(git: Git, made: Commits, stop_if_asked: Callable[[], None]) -> None:
-    """Make the branch; Conflict where one of that name came to be in the meantime."""
+    """Make the branch; Conflict where one of that name came to be in the meantime, be it just the same."""
     tip = made.commits[-1]
+    if _tip(git, made.ref) is not None:
+        raise _taken(made.ref)
     stop_if_asked()
     reply = git.call("update-ref", "-m", "refactor-tool: apply", made.ref, tip, "0" * 40, env=_person(_NOBODY))
     if reply.code == 0 or _tip(git, made.ref) == tip:  # the signal that ends git may come too late

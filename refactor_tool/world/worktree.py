@@ -48,7 +48,14 @@ def prepare(git: Git, place: Place, path: Path | None, plan: Plan) -> Change:
 
 
 def write(git: Git, change: Change, stop_if_asked: Callable[[], None]) -> None:
-    """Write all files, or none on any error; emptied folders go, as they do in a checkout."""
+    """Write all files, or none on any error; emptied folders go, as they do in a checkout.
+
+    Raises Conflict where one of them is not what it was when the change was prepared.
+    """
+    disk = Disk(git.root)
+    moved = [file.path for file in change.undo.files if _oid(disk, file.path) != _id(file.before)]
+    if moved:
+        raise Conflict(f"the tree moved under us: {first_names(moved)}", "plan again")
     replace_files_within(stop_if_asked, git.root, change.writes)
     _remove_empty(git.root, [name for name, write in change.writes.items() if write is None])
 
@@ -64,10 +71,9 @@ def take_back(git: Git, entry: TreeChanged) -> str:
     changed, writes = [], {}
     for file in entry.files:
         found = _oid(disk, file.path)
-        before = None if file.before is None else blob_id(file.before)
         if found == file.after:
             writes[file.path] = None if file.before is None else Write(file.before, file.was_executable)
-        elif found != before:
+        elif found != _id(file.before):
             changed.append(file.path)
     if changed:
         raise Conflict(
@@ -131,7 +137,7 @@ def _replaced(path: str, change: FileChange, write: Write | None) -> Replaced:
     return Replaced(
         path,
         before=None if before is None else before.data,
-        after=None if write is None else blob_id(write.data),
+        after=_id(None if write is None else write.data),
         was_executable=before is not None and before.mode == "100755",
     )
 
@@ -147,6 +153,10 @@ def _remove_empty(root: Path, removed: Sequence[str]) -> None:
         for folder in list(PurePosixPath(disk_name(path)).parents)[:-1]:
             with suppress(OSError):
                 (root / folder).rmdir()
+
+
+def _id(data: bytes | None) -> str | None:
+    return None if data is None else blob_id(data)
 
 
 def _oid(disk: Disk, path: str) -> str | None:
