@@ -6,6 +6,7 @@ Positions are byte offsets into a file's bytes, half open. Lines and columns exi
 
 from __future__ import annotations
 
+import errno
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
@@ -81,6 +82,25 @@ class EnvironmentFailure(ToolError):
     """The machine or repository lacks something: git, a ref, history, a toolchain."""
 
     code = ExitCode.ENVIRONMENT
+
+
+def refusal(error: BaseException) -> EnvironmentFailure | None:
+    """Return what the machine refused us as the error that it is for a user; None for an error that is ours."""
+    if not isinstance(error, OSError) or error.errno not in (*_FULL, *_SHORT):
+        return None
+    if error.errno in _FULL:
+        what = f"{error.filename or 'the output'} cannot be written"
+        return EnvironmentFailure(f"{what}: {error.strerror}", "make room, or write it elsewhere")
+    return EnvironmentFailure(f"{error.filename or 'this machine'} refuses: {error.strerror}", "raise what limits it")
+
+
+#: What a file says that takes no more: the disk is full or broken, or the file was opened to be read.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+#: What is said where there is too little of something, or a path may not be used.
+_SHORT = (
+    *(errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM),
+    *(errno.EACCES, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG),
+)
 
 
 class NothingScanned(ToolError):

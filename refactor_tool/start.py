@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import sys
@@ -11,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from refactor_tool import __version__, plain
-from refactor_tool.model import ExitCode, ToolError
+from refactor_tool.model import ExitCode, ToolError, refusal
 
 
 def main() -> NoReturn:
@@ -93,18 +92,14 @@ def _boundary() -> Iterator[None]:
     except BrokenPipeError:
         raise SystemExit(ExitCode.FINDINGS) from None
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in _DISK:
-            _complain(f"the output cannot be written: {error.strerror}", "make room, or write it elsewhere")
-            raise SystemExit(ExitCode.ENVIRONMENT) from None
+        if (refused := refusal(error)) is not None:
+            _complain(refused.message, refused.hint)
+            raise SystemExit(refused.code) from None
         import traceback
 
         traceback.print_exc()
         _complain(f"internal error in version {__version__}", "please report it with the text above")
         raise SystemExit(ExitCode.INTERNAL) from None
-
-
-#: What an output says that takes no more: a full disk, a pipe that does not wait, a file opened to be read.
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EAGAIN, errno.EBADF)
 
 
 def _interrupted(error: BaseException) -> None:
@@ -116,8 +111,14 @@ def _interrupted(error: BaseException) -> None:
 
 
 def _complain(message: str, hint: str = "") -> None:
-    from refactor_tool.report.text import printable
-
-    print(f"refactor-tool: {printable(message)}", file=sys.stderr)
+    print(f"refactor-tool: {_printable(message)}", file=sys.stderr)
     if hint:
-        print(f"  {printable(hint)}", file=sys.stderr)
+        print(f"  {_printable(hint)}", file=sys.stderr)
+
+
+def _printable(text: str) -> str:
+    try:
+        from refactor_tool.report.text import printable
+    except OSError:  # no file can be opened any more, not even that one
+        return ascii(text)
+    return printable(text)

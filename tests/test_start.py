@@ -73,6 +73,44 @@ def test_output_that_is_cut_short_is_no_output(tmp_path: Path, unbuffered: str) 
     assert b"cannot be written: File too large" in ran.stderr
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit on open files here")
+def test_too_few_open_files_are_a_fault_of_the_machine(tmp_path: Path) -> None:
+    import resource
+
+    out = tmp_path / "out"
+    ran = subprocess.run(
+        [*COMMAND, "check", FIXTURE, "--format", f"json={out}"],
+        cwd=ROOT,
+        capture_output=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9)),
+        check=False,
+    )
+    assert ran.returncode == 3
+    assert b"Too many open files" in ran.stderr
+    assert b"Traceback" not in ran.stderr
+    assert not out.exists() or b'"exit_code": 3' in out.read_bytes()
+
+
+@pytest.mark.parametrize("option", ["--baseline={}", "--config={}", "--format=json={}"])
+@pytest.mark.parametrize("name", ["loop", "n" * 300])
+def test_path_that_no_disk_takes_is_a_fault_of_the_machine(tmp_path: Path, option: str, name: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    ran = command.run("check", FIXTURE, option.format(tmp_path / name))
+    assert ran.code == 3
+
+
+@pytest.mark.parametrize("argv", [["apply", "."], ["verify", "."]], ids=" ".join)
+def test_no_temporary_folder_is_a_fault_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str]
+) -> None:
+    repo = Repo(tmp_path / "r")
+    repo.commit({path: File(data) for path, data in fixture().items()})
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    ran = command.run(*argv, cwd=repo.path)
+    assert ran.code == 3
+    assert "no temporary folder can be made" in ran.err + ran.out.decode()
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full here")
 @pytest.mark.parametrize(
     ("argv", "code"),

@@ -31,6 +31,7 @@ from refactor_tool.model import (
     ToolError,
     Unparsable,
     UsageError,
+    refusal,
 )
 from refactor_tool.outcome import Baseline, Report, Result, RuleInfo, is_held
 from refactor_tool.record import record, replace
@@ -91,7 +92,7 @@ def check(request: Request) -> ExitCode:
             raise
     except Exception as error:
         bug = Problem(ExitCode.INTERNAL, f"internal error: {type(error).__name__}: {error}")
-        _try_files(_failed(request, bug), outputs)
+        _try_files(_failed(request, _refused(error) or bug), outputs)
         raise
     _write(request, report, outputs)
     return report.decision.code
@@ -402,6 +403,11 @@ def _failed(request: Request, problem: Problem) -> Report:
     return gate.failure(problem, label)
 
 
+def _refused(error: Exception) -> Problem | None:
+    refused = refusal(error)
+    return None if refused is None else _problem(refused)
+
+
 def _problem(error: ToolError) -> Problem:
     hint = f" ({error.hint})" if error.hint else ""
     if isinstance(error, Unparsable):
@@ -440,8 +446,13 @@ def _write(request: Request, report: Report, outputs: Sequence[Output]) -> None:
     shown = next((output.format for output in outputs if output.file is None), "" if outputs else "text")
     with done("the files were written" if _has_files(outputs) else ""):
         if shown:
-            sys.stdout.buffer.write(render(shown, report, paint()))
-            sys.stdout.buffer.flush()
+            try:
+                sys.stdout.buffer.write(render(shown, report, paint()))
+                sys.stdout.buffer.flush()
+            except OSError as error:
+                if (refused := _refused(error)) is not None:
+                    _try_files(_failed(request, refused), outputs)
+                raise
         if shown != "text":
             print(decision_line(report, Paint(colour=colour_allowed(sys.stderr))), file=sys.stderr)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from refactor_tool.model import Conflict, FileChange, Plan, UsageError
 from refactor_tool.record import record
@@ -16,6 +15,7 @@ from refactor_tool.world.guard import refuse_dirty, refuse_moved
 from refactor_tool.world.journal import BranchMade
 from refactor_tool.world.objects import Commit, Objects
 from refactor_tool.world.place import Place
+from refactor_tool.world.scratch import scratch
 from refactor_tool.world.text import shell_line
 from refactor_tool.world.tree import list_commit
 
@@ -62,7 +62,7 @@ def create(git: Git, made: Commits, stop_if_asked: Callable[[], None]) -> None:
     if reply.code == 0 or _tip(git, made.ref) == tip:  # the signal that ends git may come too late
         return
     stop_if_asked()
-    raise _taken(made.ref) if "cannot lock ref" in reply.err else git.failure(reply.err, "update-ref")
+    raise _taken(made.ref) if "exists" in reply.err else git.failure(reply.err, "update-ref")
 
 
 def take_back(git: Git, made: BranchMade) -> str:
@@ -122,11 +122,9 @@ def _files(objects: Objects, commit: Commit, place: Place) -> tuple[str, dict[st
 
 
 def _chain(git: Git, prefix: str, plan: Plan, messages: Sequence[str], person: Mapping[str, str]) -> tuple[str, ...]:
-    from tempfile import TemporaryDirectory
-
     commits = [plan.base.commit or ""]
-    with TemporaryDirectory(prefix="refactor-tool-") as folder:
-        index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+    with scratch() as folder:
+        index = {"GIT_INDEX_FILE": str(folder / "index")}
         git.run("read-tree", commits[0], env=index)
         for step, message in zip(plan.steps, messages, strict=True):
             lines = b"".join(_index_line(git, prefix, change) for change in step.changes)

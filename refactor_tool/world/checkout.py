@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 
@@ -18,10 +18,9 @@ from refactor_tool.model import FileChange, Snapshot
 from refactor_tool.world.git import Git
 from refactor_tool.world.objects import Objects, is_source
 from refactor_tool.world.place import Place, locate
+from refactor_tool.world.scratch import PREFIX, scratch
 from refactor_tool.world.text import disk_name
 from refactor_tool.world.tree import list_commit
-
-_NAME = "refactor-tool-"
 
 
 class Checkout:
@@ -33,7 +32,8 @@ class Checkout:
     def __init__(self, path: Path | None, snapshot: Snapshot) -> None:
         self._place = locate(path)
         self._snapshot = snapshot
-        self._top = Path(tempfile.mkdtemp(prefix=_NAME))
+        self._ends = ExitStack()
+        self._top = self._ends.enter_context(scratch())
         self.tree = self._top / "tree"
         self.scratch = self._top / "scratch"
         #: The module's folder below `tree`: "" or ending in a slash.
@@ -65,7 +65,7 @@ class Checkout:
 
     def close(self) -> None:
         """Remove the copy."""
-        shutil.rmtree(self._top, ignore_errors=True)
+        self._ends.close()
 
     def apply(self, changes: Iterable[FileChange], *, back: bool = False) -> None:
         """Write what a step makes of each file, or with `back` what it was before."""
@@ -80,7 +80,7 @@ class Checkout:
 
     def relative(self, said: bytes) -> bytes:
         """Return what a tool said with places relative to the module; Go's cache repeats those of earlier copies."""
-        pattern = rb"[^\s:]*/" + _NAME.encode() + rb"\w{8}/tree/" + re.escape(os.fsencode(self.prefix))
+        pattern = rb"[^\s:]*/" + PREFIX.encode() + rb"\w{8}/tree/" + re.escape(os.fsencode(self.prefix))
         return re.sub(pattern, b"", said)
 
     def _where(self, path: str) -> Path:

@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING
 from refactor_tool.model import EnvironmentFailure
 from refactor_tool.record import record
 from refactor_tool.world import clock
+from refactor_tool.world.scratch import scratch
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -107,8 +108,8 @@ def checker(go: Go) -> Path:
         with suppress(OSError):
             os.utime(program)
         return program
-    with tempfile.TemporaryDirectory(prefix="refactor-tool-") as scratch:
-        home = Home(program.parent, Path(scratch))
+    with scratch() as folder:
+        home = Home(program.parent, folder)
         made = program.with_name(f"{program.name}.{os.urandom(6).hex()}")
         built = run(go, ("build", "-o", str(made), "."), _SOURCE, environment(go, home), 600)
         if built.code != 0:
@@ -140,10 +141,10 @@ def asking(program: Path, question: bytes) -> Iterator[Callable[[float], bytes]]
     It runs in an empty folder with no environment, and ends with the block at the latest. The answer raises
     EnvironmentFailure where the checker fails or takes longer than the seconds it is given from then on.
     """
-    with tempfile.TemporaryDirectory(prefix="refactor-tool-") as empty, tempfile.TemporaryFile() as asked:
+    with scratch() as empty, tempfile.TemporaryFile() as asked:
         asked.write(question)
         asked.seek(0)
-        process = _started([str(program)], Path(empty), {}, asked)
+        process = _started([str(program)], empty, {}, asked)
 
         def answer(seconds: float) -> bytes:
             answer = _finished(process, seconds)
@@ -258,21 +259,21 @@ def _settings(program: Path, *names: str) -> dict[str, str]:
     even a question leaves counters there. What it says of that home is said of the user's.
     """
     home = os.path.expanduser("~")
-    with tempfile.TemporaryDirectory(prefix="refactor-tool-") as empty:
+    with scratch() as empty:
         env = {name: value for name, value in os.environ.items() if name not in ("GOFLAGS", "GOOS", "GOARCH")}
         env.pop("XDG_CONFIG_HOME", None)
-        env |= {"HOME": empty, "GOTOOLCHAIN": "local", "GOWORK": "off"}
+        env |= {"HOME": str(empty), "GOTOOLCHAIN": "local", "GOWORK": "off"}
         named = os.environ.get("XDG_CONFIG_HOME", "") if sys.platform != "darwin" else ""
         env.setdefault("GOENV", os.path.join(named or os.path.join(home, _CONFIG), "go", "env"))
-        _refuse_telemetry(Path(empty))
-        answer = _run([str(program), "env", "-json", *names], Path(empty), env, 60)
+        _refuse_telemetry(empty)
+        answer = _run([str(program), "env", "-json", *names], empty, env, 60)
     try:
         told = json.loads(answer.out) if answer.code == 0 else None
     except ValueError:
         told = None
     if told is None:
         raise EnvironmentFailure(f"{program} is no Go toolchain that works", INSTALL)
-    return {name: str(told.get(name, "")).replace(empty, home) for name in names}
+    return {name: str(told.get(name, "")).replace(str(empty), home) for name in names}
 
 
 def _refuse_telemetry(home: Path) -> None:

@@ -110,7 +110,7 @@ def _descriptor(path: Path) -> int | None:
         folder = os.path.realpath(path.parent)
         if folder in own:
             return int(path.name) if path.name.isdecimal() else None
-        if not path.is_symlink():
+        if not os.path.islink(path):
             return None
         path = Path(folder, os.readlink(path))
     return None

@@ -6,7 +6,6 @@ Nothing of the examined repository is touched or even read: git gets the snapsho
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from refactor_tool.record import record
 from refactor_tool.world.git import Git
 from refactor_tool.world.objects import LINK, SUBMODULE, is_source
 from refactor_tool.world.out import MARKER
+from refactor_tool.world.scratch import scratch
 
 _MAIL = re.compile(rb"^From [0-9a-f]{40} ", re.MULTILINE)
 #: What a snapshot holds, as patterns of `git apply`, whose `*` matches slashes too.
@@ -62,11 +62,11 @@ def apply_series(base: Snapshot, patches: Iterable[tuple[str, bytes]]) -> list[t
     Only Go source and go.mod are looked at. Raises Conflict for a patch that does not apply, or that
     makes one of them a link.
     """
-    with tempfile.TemporaryDirectory(prefix="refactor-tool-") as folder:
-        git = Git(Path(folder))
+    with scratch() as folder:
+        git = Git(folder)
         git.run("init", "-q", "--bare", "--template=", ".")
         git.run("fast-import", "--quiet", stdin=b"".join(_stream(base)))
-        index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+        index = {"GIT_INDEX_FILE": str(folder / "index")}
         git.run("read-tree", "refs/heads/base", env=index)
         out = []
         tree = git.run("write-tree", env=index).decode().strip()
