@@ -8,13 +8,29 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from refactor_tool import __version__
+from refactor_tool.model import UsageError
+
+
+class _Commands(TyperGroup):
+    """The commands, none of which takes an empty word: a variable that is not set is no base and no folder."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for before, word in zip(["", *args], args, strict=False):
+            name, equals, value = word.partition("=")
+            if not word or (name.startswith("--") and equals and not value):
+                what = name or (before if before.startswith("-") else "PATH")
+                raise UsageError(f"{what}: the value is empty", "give one, or leave it out")
+        return super().parse_args(ctx, args)
+
 
 app = typer.Typer(
+    cls=_Commands,
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from typer.main import get_command
 
 from refactor_tool import config
+from refactor_tool.cli import app
 from refactor_tool.model import UsageError
 from refactor_tool.report.formats import FORMATS
 from tests.command import ROOT, run
@@ -125,6 +127,26 @@ def test_flag_wins_over_file_and_file_over_default() -> None:
         "format": "default",
         "rules": "default",
     }
+
+
+def options() -> list[tuple[str, str]]:
+    """Return every option of every command that takes a value."""
+    commands = get_command(app).commands
+    return [
+        (name, param.opts[0])
+        for name, command in commands.items()
+        for param in command.params
+        if param.opts[0].startswith("--") and not getattr(param, "is_flag", False)
+    ]
+
+
+@pytest.mark.parametrize(("command", "option"), [*options(), ("scan", "PATH")])
+def test_empty_value_is_told_and_nothing_is_done(command: str, option: str, tmp_path: Path) -> None:
+    forms = [[""]] if option == "PATH" else [[option, ""], [f"{option}="]]
+    for form in forms:
+        ran = run(command, *form, cwd=tmp_path)
+        assert (ran.code, ran.err.splitlines()[0]) == (2, f"refactor-tool: {option}: the value is empty")
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- which file counts --------------------------------------------------------------------------------
