@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests import trees
-from tests.command import Ran, run
+from tests.command import ROOT, Ran, run
 from tests.repo import Repo
 from tests.test_check import EXTRA, fifth
 
@@ -263,6 +264,44 @@ def test_commit_of_everything_is_judged_by_its_own_index(repo: Repo) -> None:
     repo.run("commit", "-a", "-q", "-m", "x")
     ran = run("check", "--staged", cwd=repo.path, env={"GIT_DIR": ".git", "GIT_INDEX_FILE": ".git/kept"})
     assert ran.code == 1 and "apiserver-ready" in ran.last
+
+
+@pytest.mark.parametrize("index", ["absolute", "relative"])
+@pytest.mark.parametrize("where", ["beside", "below"])
+def test_index_of_another_repository_has_no_say(repo: Repo, index: str, where: str) -> None:
+    outer = Repo(repo.path.parent / "outer")
+    outer.commit(trees.after())
+    inner = repo.path if where == "beside" else outer.path / "inner"
+    if where == "below":
+        repo.git("clone", "-q", repo.path.as_uri(), str(inner))
+    for top in (outer.path, inner):
+        (top / ".git/other").write_bytes((outer.path / ".git/index").read_bytes())
+    name = ".git/other" if index == "relative" else str(outer.path / ".git/other")
+    wanted = run("check", "--staged", inner)
+    assert wanted.code == 1
+    assert run("check", "--staged", inner, cwd=outer.path, env={"GIT_INDEX_FILE": name}) == wanted
+    assert run("check", "--staged", outer.path, cwd=inner, env={"GIT_INDEX_FILE": name}).code == 0
+
+
+@pytest.mark.parametrize("args", [("-a",), ("pkg/agent/tunnel/tunnel.go",)], ids=["all", "one file"])
+@pytest.mark.parametrize("kind", ["clone", "linked"])
+def test_hook_judges_the_index_of_its_commit(repo: Repo, args: tuple[str, ...], kind: str) -> None:
+    repo.commit(trees.after(), "back")
+    where = linked_worktree(repo).path if kind == "linked" else repo.path
+    seen = repo.path / ".git/seen"
+    script = repo.path / ".git/hooks/pre-commit"
+    for at in (".", "pkg"):
+        script.write_text(
+            f"#!/bin/sh\ncd {at}; {sys.executable} -m refactor_tool check --staged . >{seen} 2>&1\necho $? >>{seen}\nexit 1\n"
+        )
+        script.chmod(0o755)
+        (where / "pkg/agent/tunnel/tunnel.go").write_bytes(trees.before()["pkg/agent/tunnel/tunnel.go"].data)
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b"}
+        env |= {"GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+        subprocess.run(
+            ["git", "-C", where, "commit", "-q", "-m", "x", *args], env=env, check=False, capture_output=True
+        )
+        assert seen.read_text().endswith("\n1\n") and "apiserver-ready" in seen.read_text(), seen.read_text()
 
 
 def test_work_tree_has_no_say_in_what_is_staged(repo: Repo) -> None:

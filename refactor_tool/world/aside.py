@@ -10,7 +10,7 @@ from refactor_tool.model import EnvironmentFailure, UsageError
 from refactor_tool.record import record
 from refactor_tool.world.disk import Disk
 from refactor_tool.world.git import Git, check_ref
-from refactor_tool.world.place import locate
+from refactor_tool.world.place import Place, git_dir, locate
 
 
 @record
@@ -55,9 +55,10 @@ class Aside:
         return found
 
     def _from_git(self, revision: str, names: list[str]) -> dict[str, bytes]:
-        git = Git(self.root) if self.revision is None else Git.at(locate(self.root))
+        place = locate(self.root)
+        git = Git.at(place)
         asked = "".join(f"{revision}{name}\n" for name in names).encode("utf-8", "surrogateescape")
-        reply = git.call("cat-file", "--batch", stdin=asked, env=index_environment())
+        reply = git.call("cat-file", "--batch", stdin=asked, env=index_environment(place))
         if reply.code != 0:
             raise git.failure(reply.err, "cat-file")
         found = {}
@@ -77,10 +78,18 @@ class Aside:
         return found
 
 
-def index_environment() -> dict[str, str]:
-    """Return the variable that names the index, where the caller has it: `git commit -a` lets hooks see another one."""
-    index = os.environ.get("GIT_INDEX_FILE", "")
-    return {"GIT_INDEX_FILE": index} if index else {}
+def index_environment(place: Place) -> dict[str, str]:
+    """Return the variable that names another index of the repository at `place`, where the caller has it.
+
+    `git commit -a` and `git commit FILE` let their hooks see one, which lies beside the repository's own. That of
+    another repository, below or above, has no say here. Relative names are from the top of the caller's work tree.
+    """
+    named = os.environ.get("GIT_INDEX_FILE", "")
+    own = git_dir(place.root)
+    if not named or own is None:
+        return {}
+    index = Path(named) if os.path.isabs(named) else locate(Path()).root / named
+    return {"GIT_INDEX_FILE": str(index)} if index.is_file() and index.parent.resolve() == own.resolve() else {}
 
 
 def read_file(path: Path) -> bytes | None:

@@ -1,7 +1,8 @@
 """What a PATH is: a work tree, a bare repository or a plain folder, and where in it the user stands.
 
 Found by looking, not by asking git, so that a plain folder needs no git at all and no process is spent.
-The caller's `GIT_DIR` and `GIT_WORK_TREE` count only where no PATH was given; `GIT_INDEX_FILE` never does.
+The caller's `GIT_DIR` and `GIT_WORK_TREE` count only where no PATH was given; `GIT_INDEX_FILE` never
+says what a PATH is, only which index of that repository is meant (`aside.index_environment`).
 """
 
 from __future__ import annotations

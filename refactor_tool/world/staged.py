@@ -10,13 +10,13 @@ from refactor_tool.world.aside import index_environment
 from refactor_tool.world.disk import Listed
 from refactor_tool.world.git import Git
 from refactor_tool.world.objects import Entry, Objects
-from refactor_tool.world.place import locate
+from refactor_tool.world.place import Place, locate
 from refactor_tool.world.text import first_names, shell_line
 from refactor_tool.world.tree import from_objects, relevant, tracked_prefix
 
 
 def read_staged(path: Path | None = None) -> Snapshot:
-    """Return the tree of the index, of GIT_INDEX_FILE where the caller has that, as a hook does.
+    """Return the tree of the index, of another one of it where the caller is a hook that has that.
 
     `commit` is None: it is no commit yet. Raises UsageError where there is no work tree, Conflict for unmerged paths,
     and else as `read_ref` does.
@@ -25,15 +25,15 @@ def read_staged(path: Path | None = None) -> Snapshot:
     if place.kind != "worktree":
         raise UsageError(f"{place.root}: no work tree, so nothing is staged", "give a clone, or leave --staged out")
     git = Git.at(place)
-    listing = _index(git)
+    listing = _index(git, place)
     prefix = tracked_prefix(listing, place) or ""
     below = {name: listed.entry for name, listed in relevant(listing, prefix).items()}
     with Objects(git) as objects:
         return replace(from_objects(objects, place, below, {}, "tree", "staged", None), prefix=prefix)
 
 
-def _index(git: Git) -> list[Listed]:
-    answer = git.run("ls-files", "-z", "-s", env=index_environment()).decode("utf-8", "surrogateescape")
+def _index(git: Git, place: Place) -> list[Listed]:
+    answer = git.run("ls-files", "-z", "-s", env=index_environment(place)).decode("utf-8", "surrogateescape")
     found: list[Listed] = []
     unmerged: list[Listed] = []
     for line in answer.split("\0")[:-1]:
