@@ -37,19 +37,20 @@ def parse(name: str, data: bytes) -> tuple[Accepted, ...]:
     return tuple(found.values())
 
 
-def render(results: Iterable[Result], before: Iterable[Accepted] = ()) -> bytes:
-    """Return the file that accepts `results`; notes of the entries `before` are kept."""
+def render(results: Iterable[Result], before: Iterable[Accepted] = (), kept: Iterable[Accepted] = ()) -> bytes:
+    """Return the file that accepts `results` and what `kept` did; notes of the entries `before` are kept too."""
     notes = {entry.fingerprint: entry.note for entry in before}
+    every: tuple[Accepted | Result, ...] = (*kept, *results)
     rows = {
-        (result.path, result.id, result.function, result.fingerprint): {
-            "path": result.path,
-            "id": result.id,
-            "function": result.function,
-            "fingerprint": result.fingerprint,
-            "message": result.message,
-            **({"note": notes[result.fingerprint]} if notes.get(result.fingerprint) else {}),
+        (found.path, found.id, found.function, found.fingerprint): {
+            "path": found.path,
+            "id": found.id,
+            "function": found.function,
+            "fingerprint": found.fingerprint,
+            "message": found.message,
+            **({"note": notes[found.fingerprint]} if notes.get(found.fingerprint) else {}),
         }
-        for result in results
+        for found in every
     }
     lines = [{"schema": SCHEMA}, *(row for _, row in sorted(rows.items()))]
     return "".join(json.dumps(line) + "\n" for line in lines).encode()

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from refactor_tool.model import ExitCode, Finding, Leave, Places, Plan, Position, Problem, Snapshot, gravest
 from refactor_tool.outcome import (
     SEVERITIES,
+    Accepted,
     Baseline,
     Decision,
     FailOn,
@@ -55,7 +56,8 @@ RULES: tuple[RuleInfo, ...] = tuple(
 class Examined:
     """One tree: what was found in it, by which rules, and the suppression comments in its source.
 
-    `ran` are ids; None says that all did. Whether a comment for a rule that did not run is of use is not known.
+    `ran` are ids; None says that all did. Whether a comment or a baseline's entry for a rule that did not run is of use
+    is not known.
     """
 
     plan: Plan
@@ -89,12 +91,18 @@ def judge(
         names = [result.fingerprint for result in _examine(tree, ids, today, moves)] if moves else None
         found = list(_known(found, names, there, base_name))
     if baseline is not None:
-        found = [*_accepted(found, baseline), *_stale(found, baseline)]
+        left = unjudged(baseline, tree.ran, ids)
+        found = [*_accepted(found, baseline), *_stale(found, baseline, left)]
     results = tuple(sorted([*found, *proof], key=_order))
     problems = _untold(plan.problems, results)
     pending = _pending(plan, results, ids)
     decision = _decision(plan, results, problems, pending, fail_on)
     return Report(plan, (*rules, *RULES), results, problems, pending, decision, base_name)
+
+
+def unjudged(baseline: Baseline, ran: Set[str] | None, rules: Sequence[str]) -> tuple[Accepted, ...]:
+    """Return the entries of rules that did not run: whether what they accept is there is not known."""
+    return tuple(entry for entry in baseline.entries if ran is not None and entry.id in rules and entry.id not in ran)
 
 
 def failure(problem: Problem, label: str = ".", fail_on: FailOn = "error") -> Report:
@@ -216,10 +224,10 @@ def _accepted(found: Iterable[Result], baseline: Baseline) -> Iterator[Result]:
             yield result
 
 
-def _stale(found: Iterable[Result], baseline: Baseline) -> Iterator[Result]:
+def _stale(found: Iterable[Result], baseline: Baseline, left: Sequence[Accepted]) -> Iterator[Result]:
     there = {result.fingerprint for result in found}
     for entry in baseline.entries:
-        if entry.fingerprint not in there:
+        if entry.fingerprint not in there and entry not in left:
             place = Position(entry.line, 1)
             yield Result(
                 id="stale-baseline",

@@ -85,9 +85,9 @@ class Row:
     writes: bool = True
 
 
-def baselined(repo: Repo) -> None:
+def baselined(repo: Repo, *more: str) -> None:
     """Accept what the tree holds now."""
-    assert run("check", repo.path, "--baseline", repo.path / "accepted", "--write-baseline").code == 0
+    assert run("check", repo.path, "--baseline", repo.path / "accepted", "--write-baseline", *more).code == 0
 
 
 def then(*steps: Callable[[Repo], object]) -> Callable[[Repo], None]:
@@ -139,6 +139,20 @@ ROWS = [
     ),
     Row("findings of the base", 0, "there before", ["--base", "main"], trees.before),
     Row("everything accepted", 0, "in the baseline", ACCEPTED, trees.before, baselined),
+    Row(
+        "accepted, by rules that do not run now",
+        0,
+        "hazard rules not run",
+        [*ACCEPTED, "--rules", "none"],
+        prepare=then(put(HAZARD_FILE, hazard()), baselined),
+    ),
+    Row(
+        "written anew without the rules, which keeps their entries",
+        0,
+        "in the baseline",
+        ACCEPTED,
+        prepare=then(put(HAZARD_FILE, hazard()), baselined, lambda repo: baselined(repo, "--rules", "none")),
+    ),
     Row(
         "suppressed with rule and reason",
         0,

@@ -298,6 +298,17 @@ def test_stale_entry_fails_with_the_command_that_mends_it() -> None:
     assert report.decision.code is ExitCode.FINDINGS
 
 
+def test_entry_of_a_rule_that_did_not_run_is_not_stale_and_is_written_again() -> None:
+    before = accepted(finding("L01"), finding("L13", text=b"h()"), finding("gone"), note="ask Ann")
+    tree = gate.Examined(plan(finding()), (), frozenset({"step-one", "L13"}))
+    report = gate.judge(tree, RULES, baseline=before)
+    stale = [result.message for result in report.results if result.id == "stale-baseline"]
+    assert [text.split()[5] for text in stale] == ["gone", "L13"], "no rule is called gone, and L13 ran"
+    kept = gate.unjudged(before, tree.ran, [rule.id for rule in RULES])
+    again = baseline.parse("b", baseline.render([], before.entries, kept))
+    assert [(entry.id, entry.note) for entry in again] == [("L01", "ask Ann")]
+
+
 def test_suppressed_finding_keeps_its_baseline_entry_alive() -> None:
     report = judged(finding(), baseline=accepted(finding()), comments=[comment("pkg/a.go", 4, 4, "step-one", "why")])
     assert statuses(report) == {"pkg/a.go:4 step-one": "suppressed"}

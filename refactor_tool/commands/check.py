@@ -33,7 +33,7 @@ from refactor_tool.model import (
     UsageError,
     refusal,
 )
-from refactor_tool.outcome import Baseline, Report, Result, RuleInfo, is_held
+from refactor_tool.outcome import Accepted, Baseline, Report, Result, RuleInfo, is_held
 from refactor_tool.record import record, replace
 from refactor_tool.report.formats import FORMATS, WITH_FIXES, render
 from refactor_tool.report.text import Paint
@@ -197,10 +197,11 @@ def _judge(request: Request, outputs: tuple[Output, ...]) -> tuple[Report, tuple
     tree = _compared(base, tree, wanted, cache)
     if unproved:
         tree = replace(tree, plan=replace(tree.plan, problems=(*tree.plan.problems, *unproved)))
+    rules = _catalogue(request, bool(wanted or tree.suppressions or baseline))
     judge = partial(
         gate.judge,
         tree,
-        _catalogue(request, bool(wanted or tree.suppressions)),
+        rules,
         fail_on=settings.fail_on,
         today=day,
         base=base,
@@ -209,7 +210,8 @@ def _judge(request: Request, outputs: tuple[Output, ...]) -> tuple[Report, tuple
     )
     report = judge(baseline=baseline)
     if request.write_baseline:
-        report = _accept(request, report, baseline, judge)
+        kept = gate.unjudged(baseline, tree.ran, [rule.id for rule in rules]) if baseline is not None else ()
+        report = _accept(request, report, baseline, kept, judge)
     if not wanted:
         report = _remarked(report, "hazard rules not run")
     elif idle:
@@ -367,11 +369,20 @@ def _mend(request: Request, file: str) -> str:
     words = ["refactor-tool", "check", *([str(request.path)] if request.path is not None else [])]
     words += ["--ref", request.ref] if request.ref is not None else []
     words += ["--staged"] if request.staged else []
+    words += ["--config", str(request.config)] if request.config is not None else []
+    words += ["--fail-on", request.fail_on] if request.fail_on is not None else []
+    words += ["--rules", request.rules] if request.rules is not None else []
     return shell_line(*words, "--baseline", file, "--write-baseline")
 
 
-def _accept(request: Request, report: Report, before: Baseline | None, judge: Callable[..., Report]) -> Report:
-    """Write the baseline that accepts what the gate holds against the tree, and judge again with it."""
+def _accept(
+    request: Request,
+    report: Report,
+    before: Baseline | None,
+    kept: Sequence[Accepted],
+    judge: Callable[..., Report],
+) -> Report:
+    """Write the baseline that accepts what the gate holds against the tree and `kept`, and judge again with it."""
     from refactor_tool import baseline
     from refactor_tool.world.out import write_file_atomic
 
@@ -384,7 +395,7 @@ def _accept(request: Request, report: Report, before: Baseline | None, judge: Ca
         if (result.status == "baseline" or is_held(result, "info" if threshold == "never" else threshold))
         and result.verdict != "gate"
     ]
-    data = baseline.render(wanted, before.entries)
+    data = baseline.render(wanted, before.entries, kept)
     write_file_atomic(Path(request.baseline), data)
     with done(f"{request.baseline} was written"):
         again = judge(baseline=replace(before, entries=baseline.parse(before.name, data)))
