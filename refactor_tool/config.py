@@ -163,6 +163,11 @@ def _value(name: str, key: str, value: Any, known: Known) -> Any:
                 if "=" in each:
                     raise UsageError(f"{where}: {each!r} names a file to write", f"give it as a flag: --format {each}")
                 format_name(each, where, known.formats)
+            if len(names) > 1:
+                raise UsageError(
+                    f"{where}: {len(names)} formats, and only one goes to standard output",
+                    "name one, and give the others as flags: --format NAME=FILE",
+                )
             return names
         case "rules":
             return rule_ids(_text(where, value), where, known.rules)

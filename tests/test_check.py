@@ -404,3 +404,24 @@ def test_run_ends_as_it_must(row: Row, tmp_path: Path) -> None:
         assert told["gate"]["passed"] is (row.code == 0)
         assert row.line in told["gate"]["line"]
     assert ran.last.startswith("passed: ") is (row.code == 0)
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["--baseline", "absent"], 2),
+        (["--base", "absent"], 3),
+        (["--today", "soon"], 2),
+        (["--fail-on", "eror"], 2),
+        (["--ref", "broken"], 5),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
+)
+def test_failure_is_told_in_the_format_that_the_configuration_names(args: list[str], code: int, tmp_path: Path) -> None:
+    repo = Repo(tmp_path / "k3s")
+    repo.commit(config('format = "json"')())
+    repo.git("checkout", "-q", "-b", "broken")
+    repo.commit(trees.edited(config('format = "json"', trees.before)(), "pkg/util/api.go", "return err\n", "}}\n"))
+    repo.git("checkout", "-q", "main")
+    ran = run("check", repo.path, *args)
+    assert (ran.code, json.loads(ran.out)["gate"]["exit_code"]) == (code, code)

@@ -61,6 +61,7 @@ def test_key_is_read(text: str, values: dict[str, object]) -> None:
         ('rules = ""', "rules: not a text"),
         ("rules = []", "rules: not a text"),
         ("format = []", "not a format or a list of formats"),
+        ('format = ["text", "json"]', "2 formats, and only one goes to standard output"),
         ("format = [1]", "not a format or a list of formats"),
         ('baseline = "/etc/passwd"', "no path below this file's folder"),
         ('baseline = "../up"', "no path below this file's folder"),

@@ -82,7 +82,11 @@ def check(request: Request) -> ExitCode:
     outputs = _outputs(request.formats, request.baseline)
     try:
         _require_writable(outputs)
-        report, outputs = _judge(request, outputs)
+        if request.staged and request.ref is not None:
+            raise UsageError("--staged and --ref name two trees", "give one of them")
+        aside, file = _read_aside(request)
+        outputs = outputs or _outputs(config.merge({}, file).formats, request.baseline)
+        report = _judge(request, config.merge(_flags(request), file), aside, outputs)
     except ToolError as error:
         _write(request, _failed(request, _problem(error)), outputs)
         return error.code
@@ -98,10 +102,10 @@ def check(request: Request) -> ExitCode:
     return report.decision.code
 
 
-def read_config(request: Request) -> tuple[Config, Aside]:
-    """Return what is in force, and where the files beside the source are read from."""
-    aside = Aside.of(request.path, request.ref, staged=request.staged)
-    return config.merge(_flags(request), _config_file(request, aside)), aside
+def read_config(request: Request) -> Config:
+    """Return what is in force."""
+    _, file = _read_aside(request)
+    return config.merge(_flags(request), file)
 
 
 # --- what was asked -----------------------------------------------------------------------------------
@@ -151,6 +155,12 @@ def _flags(request: Request) -> dict[str, Any]:
     return {key: value for key, value in said.items() if value is not None}
 
 
+def _read_aside(request: Request) -> tuple[Aside, config.ConfigFile | None]:
+    """Return where the files beside the source are read from, and the configuration among them."""
+    aside = Aside.of(request.path, request.ref, staged=request.staged)
+    return aside, _config_file(request, aside)
+
+
 def _config_file(request: Request, aside: Aside) -> config.ConfigFile | None:
     if request.config is not None:
         data = read_file(request.config)
@@ -174,14 +184,8 @@ def _known() -> config.Known:
 # --- the judgement ------------------------------------------------------------------------------------
 
 
-def _judge(request: Request, outputs: tuple[Output, ...]) -> tuple[Report, tuple[Output, ...]]:
-    if request.staged and request.ref is not None:
-        raise UsageError("--staged and --ref name two trees", "give one of them")
+def _judge(request: Request, settings: Config, aside: Aside, outputs: Sequence[Output]) -> Report:
     day = config.day(request.today, "--today") if request.today is not None else today()
-    settings, aside = read_config(request)
-    if not outputs:
-        outputs = _outputs(settings.formats, request.baseline)
-        _require_writable(outputs)
     baseline = _baseline(request, settings, aside)
     wanted = _wanted(settings)
     idle = tuple(rule.id for rule in wanted if rule.find is None and not settings.base)
@@ -218,7 +222,7 @@ def _judge(request: Request, outputs: tuple[Output, ...]) -> tuple[Report, tuple
         report = _remarked(report, f"{', '.join(idle)} not run: no --base to compare with")
     if any(output.format in WITH_FIXES for output in outputs):
         report = _with_fixes(report, cache)
-    return report, outputs
+    return report
 
 
 def _catalogue(request: Request, hazards: bool) -> tuple[RuleInfo, ...]:

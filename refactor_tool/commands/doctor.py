@@ -37,7 +37,7 @@ def _repository(path: Path | None) -> Iterator[Fact]:
 
 
 def _config(path: Path | None, config: Path | None) -> Iterator[Fact]:
-    found, _ = read_config(Request(path, config=config))
+    found = read_config(Request(path, config=config))
     values = {
         "fail-on": found.fail_on,
         "base": found.base or "none: every finding counts",
