@@ -127,8 +127,8 @@ def _examine(tree: Examined, rules: Sequence[str], today: str, moves: Mapping[st
     found = [_result(places, finding, name) for finding, name in held]
     faults = {comment: comment.fault or _unknown_rule(comment.rule, rules) for comment in tree.suppressions}
     covers: dict[tuple[str, str, int], Suppression] = {}
-    for comment, fault in faults.items():
-        for line in range(comment.first, comment.last + 1 if not fault else comment.first):
+    for comment in sorted((comment for comment, fault in faults.items() if not fault), key=_lasts, reverse=True):
+        for line in range(comment.first, comment.last + 1):
             covers.setdefault((comment.path, comment.rule, line), comment)
     pairs_covered = [(result, covers.get((result.path, result.id, result.start.line))) for result in found]
     used = {cover for _, cover in pairs_covered}
@@ -138,12 +138,24 @@ def _examine(tree: Examined, rules: Sequence[str], today: str, moves: Mapping[st
         is_judged = tree.ran is None or comment.rule in tree.ran
         if fault or (is_judged and comment not in used):
             id = "bad-suppression" if fault else "unused-suppression"
-            message = f"this suppression does not count: {fault}" if fault else f"nothing of {comment.rule} starts here"
+            message = f"this suppression does not count: {fault}" if fault else _useless(comment, found)
             path = (moves or {}).get(comment.path, comment.path)
             key = (id, path, comment.rule, comment.reason, comment.until)
             twins[key] += 1
             out.append(_complaint(id, message, comment, places, fingerprint_of(*key, str(twins[key]))))
     return out
+
+
+def _lasts(comment: Suppression) -> tuple[bool, str]:
+    """Order comments by how long they count: of several that cover a finding the longest does."""
+    return not comment.until, comment.until
+
+
+def _useless(comment: Suppression, found: Iterable[Result]) -> str:
+    here = (each for each in found if (each.path, each.id) == (comment.path, comment.rule))
+    if any(comment.first <= each.start.line <= comment.last for each in here):
+        return f"another comment covers the {comment.rule} that starts here, and counts for longer"
+    return f"nothing of {comment.rule} starts here"
 
 
 def _excused(result: Result, cover: Suppression | None, today: str) -> Result:

@@ -135,6 +135,17 @@ def test_suppression_counts_until_its_last_day(today: str, status: str, code: in
     assert ("counted until 2026-11-30" in result.advice) == (status == "open")
 
 
+@pytest.mark.parametrize("until", ["", "2027-01-31"], ids=["for ever", "later"])
+@pytest.mark.parametrize("order", [1, -1], ids=["expired first", "expired last"])
+def test_expired_suppression_takes_nothing_from_a_valid_one(until: str, order: int) -> None:
+    old = comment("pkg/a.go", 3, 4, "step-one", "old", "2026-01-01")
+    new = comment("pkg/a.go", 4, 4, "step-one", "new", until)
+    report = judged(finding(), comments=[old, new][::order], today="2026-11-30")
+    excused, useless = sorted(report.results, key=lambda result: result.verdict == "gate")
+    assert (excused.status, excused.why) == ("suppressed", "new")
+    assert (useless.start.line, useless.message.partition(" covers")[0]) == (1, "another comment")
+
+
 @pytest.mark.parametrize(
     ("given", "id", "words"),
     [
