@@ -18,6 +18,7 @@ from refactor_tool.model import EnvironmentFailure, File, UsageError
 from refactor_tool.world import pool as world
 from refactor_tool.world.pool import Here, Lost, Pool, Processes, default_jobs, open_pool
 from refactor_tool.world.refs import expand_refs
+from refactor_tool.world.tree import read_many
 from tests import workers
 from tests.cluster import local_cluster
 from tests.command import ROOT, run
@@ -97,6 +98,24 @@ def test_place_without_refs_is_an_error(tmp_path: Path, path: str, error: type[E
     (tmp_path / "folder").mkdir()
     with pytest.raises(error):
         expand_refs(tmp_path / path, [])
+
+
+def test_each_branch_is_read_by_the_name_it_is_shown_under(tmp_path: Path) -> None:
+    repo = new_repo(tmp_path / "repo")
+    refs = [f"refs/heads/{name}" for name in ("heads/main", "tags/v1", "HEAD", "@", "a" * 40, "refs/tags/v1", "twin")]
+    refs += ["refs/tags/v1", "refs/tags/twin", "refs/tags/heads/twin", "refs/x", "refs/heads/x"]
+    for at, ref in enumerate(refs):
+        repo.git("commit", "-q", "--allow-empty", "-m", str(at))
+        repo.git("update-ref", ref, "HEAD")
+    shown = [name for name, _ in expand_refs(repo.path, ["*"])]
+    read = {snapshot.label: snapshot.commit for snapshot in read_many(repo.path, shown)}
+    wanted = dict(
+        line.split() for line in repo.git("for-each-ref", "--format=%(refname) %(objectname)").decode().splitlines()
+    )
+    del wanted["refs/x"]
+    assert len(shown) == len(wanted) == len(refs)
+    assert list(read.values()) == list(wanted.values())
+    assert [name for name, _ in expand_refs(repo.path, ["twin", "HEAD", "heads/main"])] == ["tags/twin", "HEAD", "main"]
 
 
 def test_listing_refs_touches_nothing(repo: Repo) -> None:
