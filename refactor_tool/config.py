@@ -21,7 +21,10 @@ DEFAULT = "default"
 
 @record
 class ConfigFile:
-    """What a file says; `folder` is where it lies, relative to the top of the repository, "" or ending in a slash."""
+    """What a file says; `folder` is where it lies, "" or ending in a slash.
+
+    That is relative to the top of the repository; for a file that the user named, to where the user stands.
+    """
 
     name: str
     folder: str
@@ -30,7 +33,7 @@ class ConfigFile:
 
 @record
 class Config:
-    """What is in force. `baseline` is relative to the top of the repository unless a flag named it.
+    """What is in force. `baseline` is relative to the top of the repository unless a flag named it or its file.
 
     `rules` are the ids of the hazard rules to run, None for those that fit: all of them where there is something to
     compare with, none where every old hazard would fail. `origins` says for every key where its value came from.

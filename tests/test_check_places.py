@@ -334,6 +334,22 @@ def test_configuration_counts_from_a_folder_below(repo: Repo) -> None:
     assert run("check", repo.path / "pkg/util").code == 1
 
 
+@pytest.mark.parametrize("name", ["ci.toml", "pyproject.toml"])
+def test_named_configuration_has_its_baseline_beside_it(repo: Repo, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "ci/gate"
+    folder.mkdir(parents=True)
+    table = "[tool.refactor-tool]\n" if name == "pyproject.toml" else ""
+    (folder / name).write_text(f'{table}baseline = "sub/accepted"\n')
+    ran = run("check", repo.path, "--config", f"ci/gate/{name}", cwd=tmp_path)
+    assert ran.code == 2 and "ci/gate/sub/accepted: there is no such baseline" in ran.last
+    (folder / "sub").mkdir()
+    assert run(*shlex.split(ran.last[:-1].rpartition("refactor-tool ")[2]), cwd=tmp_path).code == 0
+    for args in ((), ("--ref", "main")):
+        for file in (f"ci/gate/{name}", folder / name):
+            ran = run("check", repo.path, *args, "--config", file, cwd=tmp_path)
+            assert ran.code == 0 and "in the baseline" in ran.last
+
+
 @pytest.mark.parametrize("args", [(), ("--staged",), ("--ref", "main")], ids=["work tree", "index", "branch"])
 def test_services_are_told_files_from_the_top_of_the_repository(args: tuple[str, ...], tmp_path: Path) -> None:
     top = Repo(tmp_path / "top")

@@ -166,8 +166,8 @@ def _config_file(request: Request, aside: Aside) -> config.ConfigFile | None:
         data = read_file(request.config)
         if data is None:
             raise UsageError(f"{request.config}: no such file", "give --config a file that exists")
-        name = config.PYPROJECT if request.config.name == config.PYPROJECT else str(request.config)
-        return config.parse(name, "", data, _known())
+        name = request.config.name
+        return config.parse(name, str(request.config).removesuffix(name), data, _known())
     names = [f"{folder}{name}" for folder in aside.folders for name in (config.FILE, config.PYPROJECT)]
     for name, data in aside.read(names).items():
         folder, slash, base = name.rpartition("/")
@@ -355,7 +355,7 @@ def _baseline(request: Request, settings: Config, aside: Aside) -> Baseline | No
         return None
     from refactor_tool import baseline
 
-    typed = request.baseline is not None
+    typed = request.baseline is not None or request.config is not None  # a path from here, not one in the tree
     data = read_file(Path(settings.baseline)) if typed else aside.read([settings.baseline]).get(settings.baseline)
     file = Path(settings.baseline) if typed else aside.root / settings.baseline
     name = name_below(aside.root, file)

@@ -16,7 +16,7 @@ from refactor_tool.world.text import shell_line
 
 @record
 class Named:
-    """One branch, remote branch or tag: in full, the shortest name that git takes for it alone, and whether it is local."""
+    """One branch, remote branch or tag: in full, and by the shortest name that git takes for it alone."""
 
     full: str
     name: str
