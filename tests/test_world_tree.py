@@ -20,6 +20,7 @@ from refactor_tool.model import (
 )
 from refactor_tool.world import disk, objects
 from refactor_tool.world.disk import Disk
+from refactor_tool.world.history import merge_base
 from refactor_tool.world.tree import read_each, read_many, read_ref, read_tree
 from tests.repo import Repo
 from tests.small_trees import BASE, GO_MOD, be_nobody, fingerprint, new_repo
@@ -451,6 +452,20 @@ def test_repository_is_untouched_and_nothing_it_configures_runs(tmp_path: Path) 
         read_ref(repo.path, "absent")
     assert fingerprint(repo.path) == before
     assert not (tmp_path / "ran").exists()
+
+
+def test_graft_says_nothing_of_where_two_refs_parted(tmp_path: Path) -> None:
+    repo = new_repo(tmp_path / "r")
+    root = repo.git("rev-parse", "HEAD").decode().strip()
+    for branch in ("one", "two"):
+        repo.git("switch", "-q", "-c", branch, root)
+        repo.git("commit", "-q", "--allow-empty", "-m", branch)
+    tips = [repo.git("rev-parse", name).decode().strip() for name in ("one", "two")]
+    (repo.path / ".git/info").mkdir(exist_ok=True)
+    (repo.path / ".git/info/grafts").write_text(f"{tips[1]} {tips[0]}\n")
+    assert repo.git("merge-base", *tips).decode().strip() == tips[0], "git by itself believes it"
+    assert merge_base(repo.path, "one", "two") == root
+    assert read_ref(repo.path, "two~1").commit == root
 
 
 def test_replacement_objects_and_grafts_have_no_say(tmp_path: Path) -> None:
