@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from refactor_tool.model import UsageError
-from refactor_tool.outcome import Accepted, Result
+from refactor_tool.outcome import Accepted, Result, identity
 
 SCHEMA = "refactor-tool/baseline/1"
 _REQUIRED = ("path", "id", "function", "fingerprint", "message")
@@ -29,26 +29,26 @@ def parse(name: str, data: bytes) -> tuple[Accepted, ...]:
             f'{name}:1: not a baseline of this tool, which starts with {{"schema": "{SCHEMA}"}}',
             "write it with check --write-baseline",
         )
-    found: dict[str, Accepted] = {}
+    found: dict[tuple[str, ...], Accepted] = {}
     for number, line in enumerate(lines[1:], start=2):
         if line.strip():
             entry = _entry(name, number, _object(name, number, line))
-            found.setdefault(entry.fingerprint, entry)
+            found.setdefault(identity(entry), entry)
     return tuple(found.values())
 
 
 def render(results: Iterable[Result], before: Iterable[Accepted] = (), kept: Iterable[Accepted] = ()) -> bytes:
     """Return the file that accepts `results` and what `kept` did; notes of the entries `before` are kept too."""
-    notes = {entry.fingerprint: entry.note for entry in before}
+    notes = {identity(entry): entry.note for entry in before}
     every: tuple[Accepted | Result, ...] = (*kept, *results)
     rows = {
-        (found.path, found.id, found.function, found.fingerprint): {
+        identity(found): {
             "path": found.path,
             "id": found.id,
             "function": found.function,
             "fingerprint": found.fingerprint,
             "message": found.message,
-            **({"note": notes[found.fingerprint]} if notes.get(found.fingerprint) else {}),
+            **({"note": notes[identity(found)]} if notes.get(identity(found)) else {}),
         }
         for found in every
     }

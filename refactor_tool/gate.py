@@ -21,6 +21,7 @@ from refactor_tool.outcome import (
     Result,
     RuleInfo,
     Suppression,
+    identity,
     is_held,
 )
 from refactor_tool.record import record, replace
@@ -227,9 +228,9 @@ def _known(found: Sequence[Result], names: Sequence[str] | None, there: Set[str]
 
 
 def _accepted(found: Iterable[Result], baseline: Baseline) -> Iterator[Result]:
-    entries = {entry.fingerprint: entry for entry in baseline.entries}
+    entries = {identity(entry): entry for entry in baseline.entries}
     for result in found:
-        entry = entries.get(result.fingerprint)
+        entry = entries.get(identity(result))
         if entry is not None and result.status == "open" and result.verdict != "gate":
             yield replace(result, status="baseline", why=entry.note or f"accepted in {baseline.name}")
         else:
@@ -237,10 +238,14 @@ def _accepted(found: Iterable[Result], baseline: Baseline) -> Iterator[Result]:
 
 
 def _stale(found: Iterable[Result], baseline: Baseline, left: Sequence[Accepted]) -> Iterator[Result]:
-    there = {result.fingerprint for result in found}
+    there = {result.fingerprint: result for result in found}
     for entry in baseline.entries:
-        if entry.fingerprint not in there and entry not in left:
+        other = there.get(entry.fingerprint)
+        if other is None and entry in left:
+            continue
+        if other is None or identity(other) != identity(entry):
             place = Position(entry.line, 1)
+            what = "accepted and no longer there" if other is None else "the fingerprint is not of what this line says"
             yield Result(
                 id="stale-baseline",
                 severity="error",
@@ -250,9 +255,9 @@ def _stale(found: Iterable[Result], baseline: Baseline, left: Sequence[Accepted]
                 start=place,
                 end=place,
                 function=entry.function,
-                message=f"accepted and no longer there: {entry.id} in {entry.path}: {entry.message}",
+                message=f"{what}: {entry.id} in {entry.path}: {entry.message}",
                 advice=f"write the baseline anew: {baseline.mend}",
-                fingerprint=fingerprint_of("stale-baseline", entry.fingerprint),
+                fingerprint=fingerprint_of("stale-baseline", *identity(entry)),
             )
 
 

@@ -84,6 +84,11 @@ class Accepted:
     line: int = 0
 
 
+def identity(each: Result | Accepted) -> tuple[str, ...]:
+    """Return what must agree between a finding and the entry that accepts it, in the order of a baseline's lines."""
+    return each.path, each.id, each.function, each.fingerprint
+
+
 @record
 class Baseline:
     """A reviewed file of accepted findings. `mend` is the command that brings it up to date."""

@@ -10,6 +10,7 @@ import pytest
 from refactor_tool import baseline, gate
 from refactor_tool.model import ExitCode, Leave, Manual, Problem, UsageError
 from refactor_tool.outcome import Accepted, Baseline, Report
+from refactor_tool.record import replace
 from refactor_tool.report.document import fingerprints
 from tests.reports import GO, RULES, comment, finding, plan
 
@@ -203,7 +204,6 @@ def test_moved_lines_and_reordered_functions_are_not_new() -> None:
 
 def _shifted(data: bytes):
     from refactor_tool.model import Span
-    from refactor_tool.record import replace
 
     at = data.index(b"g()")
     return plan(replace(finding(), span=Span(at, at + 3)), files={"pkg/a.go": data})
@@ -224,7 +224,6 @@ def test_second_of_two_alike_is_new() -> None:
 )
 def test_file_that_moved_is_the_same_file(data: bytes, status: str) -> None:
     from refactor_tool.model import Span
-    from refactor_tool.record import replace
 
     at = data.index(b"g()")
     head = plan(replace(finding(path="pkg/new.go"), span=Span(at, at + 3)), files={"pkg/new.go": data})
@@ -307,6 +306,20 @@ def test_stale_entry_fails_with_the_command_that_mends_it() -> None:
     assert (stale.id, stale.path, stale.start.line) == ("stale-baseline", "accepted.jsonl", 3)
     assert MEND in stale.advice
     assert report.decision.code is ExitCode.FINDINGS
+
+
+@pytest.mark.parametrize("lie", [{"path": "docs/x.go"}, {"id": "step-two"}, {"function": "g"}], ids=str)
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside the true line"])
+def test_entry_that_says_another_thing_than_its_fingerprint_accepts_nothing(lie: dict[str, str], beside: bool) -> None:
+    (entry,) = accepted(finding()).entries
+    lines = [replace(entry, **lie), *([entry] if beside else [])]
+    data = b"".join([baseline.render([], kept=[line]).splitlines(keepends=True)[1] for line in lines])
+    entries = baseline.parse("b", baseline.render([]) + data)
+    report = judged(finding(), baseline=Baseline("b", entries, MEND))
+    (liar,) = [result for result in report.results if result.id == "stale-baseline"]
+    assert (liar.path, liar.start.line) == ("b", 2)
+    assert liar.message.startswith("the fingerprint is not of what this line says: ")
+    assert statuses(report)["pkg/a.go:4 step-one"] == ("baseline" if beside else "open")
 
 
 def test_entry_of_a_rule_that_did_not_run_is_not_stale_and_is_written_again() -> None:
