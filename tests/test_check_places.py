@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from refactor_tool.model import File
 from tests import trees
 from tests.command import ROOT, Ran, run
 from tests.repo import Repo
@@ -332,6 +333,29 @@ def test_configuration_counts_from_a_folder_below(repo: Repo) -> None:
     assert run("check", repo.path / "pkg/util").code == 0
     (repo.path / "pkg/.refactor-tool.toml").write_text('fail-on = "error"\n')
     assert run("check", repo.path / "pkg/util").code == 1
+
+
+@pytest.mark.parametrize("args", [(), ("--staged",), ("--ref", "main")], ids=["work tree", "index", "branch"])
+def test_configuration_through_a_link_is_refused_wherever_it_is_read(repo: Repo, args: tuple[str, ...]) -> None:
+    (repo.path / "real.toml").write_text('fail-on = "never"\n')
+    (repo.path / ".refactor-tool.toml").symlink_to("real.toml")
+    repo.git("add", "-A")
+    repo.git("commit", "-q", "-m", "link")
+    ran = run("check", repo.path, *args)
+    assert (ran.code, "not a regular file" in ran.last) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["0:mod", "two\nlines", "-x", "a*", "mod\udcff"])
+@pytest.mark.parametrize("args", [(), ("--staged",), ("--ref", "main")], ids=["work tree", "index", "branch"])
+def test_configuration_of_a_folder_with_an_odd_name_is_its_own(
+    tmp_path: Path, name: str, args: tuple[str, ...]
+) -> None:
+    top = Repo(tmp_path / "top")
+    files = {f"{name}/{path}": file for path, file in fifth().items()}
+    files |= {f"{name}/.refactor-tool.toml": File(b'fail-on = "never"\n')}
+    files |= {f"{other}/.refactor-tool.toml": File(b"fail-on = 1\n") for other in ("mod", "ab")}
+    top.commit(files)
+    assert run("check", *args, cwd=top.path / name).code == 0
 
 
 @pytest.mark.parametrize("name", ["ci.toml", "pyproject.toml"])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from refactor_tool.model import EnvironmentFailure, UsageError
 from refactor_tool.record import record
 from refactor_tool.world.disk import Disk
 from refactor_tool.world.git import Git, check_ref
+from refactor_tool.world.objects import SUBMODULE, Objects
 from refactor_tool.world.place import Place, git_dir, locate
 
 
@@ -17,8 +18,8 @@ from refactor_tool.world.place import Place, git_dir, locate
 class Aside:
     """Files beside the source. Names are relative to `root`, the top of the repository or the plain folder itself.
 
-    `folders` lead from where the user stands up to the top, each "" or ending in a slash. `revision` is what git
-    reads them from (`:` is the index), None for the disk.
+    `folders` lead from where the user stands up to the top, each "" or ending in a slash. `revision` is the ref that
+    git reads them from, "" for the index, None for the disk.
     """
 
     root: Path
@@ -34,48 +35,48 @@ class Aside:
         if ref is not None:
             check_ref(ref)
         in_git = ref or ("" if staged else "HEAD" if place.kind == "bare" else None)
-        return cls(place.root, folders, None if in_git is None else f"{in_git}:")
+        return cls(place.root, folders, in_git)
 
     def read(self, names: Iterable[str]) -> dict[str, bytes]:
         """Return those of the files that are there.
 
         Raises UsageError for one that is no regular file, EnvironmentFailure where git cannot answer.
         """
-        asked = [name for name in names if "\n" not in name]
-        if self.revision is not None:
-            return self._from_git(self.revision, asked)
-        disk = Disk(self.root)
+        asked = list(names)
+        listed = self._on_disk(asked) if self.revision is None else self._in_git(self.revision, asked)
         found = {}
-        for name in asked:
-            read = disk.read(name)
-            if read is not None:
-                if read[1] not in ("100644", "100755"):
-                    raise UsageError(f"{name}: not a regular file", "put a file there")
-                found[name] = read[0]
+        for name, mode, data in listed:
+            if not mode.startswith("100"):
+                raise UsageError(f"{name}: not a regular file", "put a file there")
+            found[name] = data
         return found
 
-    def _from_git(self, revision: str, names: list[str]) -> dict[str, bytes]:
+    def _on_disk(self, names: list[str]) -> Iterator[tuple[str, str, bytes]]:
+        disk = Disk(self.root)
+        for name in names:
+            read = disk.read(name)
+            if read is not None:
+                yield name, read[1], read[0]
+
+    def _in_git(self, ref: str, names: list[str]) -> Iterator[tuple[str, str, bytes]]:
         place = locate(self.root)
         git = Git.at(place)
-        asked = "".join(f"{revision}{name}\n" for name in names).encode("utf-8", "surrogateescape")
-        reply = git.call("cat-file", "--batch", stdin=asked, env=index_environment(place))
-        if reply.code != 0:
-            raise git.failure(reply.err, "cat-file")
-        found = {}
-        at = 0
-        for name in names:
-            end = reply.out.find(b"\n", at)
-            if end < 0:
-                raise EnvironmentFailure(f"{self.root}: git cat-file ended early")
-            header = reply.out[at:end].split(b" ")
-            at = end + 1
-            if header[-1] in (b"missing", b"ambiguous"):
-                continue
-            size = int(header[-1])
-            if header[-2] == b"blob":
-                found[name] = reply.out[at : at + size]
-            at += size + 1
-        return found
+        with Objects(git) as objects:
+            if ref:
+                answer = git.run("ls-tree", "-z", "--full-tree", "--", objects.commit(ref).tree, *names)
+            else:
+                answer = git.run("ls-files", "-z", "-s", "--", *names, env=index_environment(place))
+            there = {}
+            for line in answer.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+                head, _, name = line.partition("\t")
+                mode, *rest = head.split(" ")
+                oid = rest[1 if ref else 0]  # mode, type, id; in the index mode, id, stage
+                if mode not in ("040000", SUBMODULE) and (ref or rest[1] == "0"):
+                    there[name] = (mode, oid)
+            found = [name for name in names if name in there]
+            blobs = objects.blobs(there[name][1] for name in found)
+            for name, (_, data) in zip(found, blobs, strict=True):
+                yield name, there[name][0], data
 
 
 def index_environment(place: Place) -> dict[str, str]:
