@@ -201,7 +201,7 @@ def test_base_branch_that_was_not_fetched_says_what_to_fetch_and_that_helps(repo
     where = clone(repo, "--depth=1", "--single-branch")
     ran = run("check", where, "--base", "origin/release")
     assert ran.code == 3
-    command, _, base = ran.last[:-1].rpartition("(")[2].rpartition(": ")[2].partition(", then use --base ")
+    command, _, base = ran.last[:-1].rpartition("(")[2].rpartition(": ")[2].partition(", then name ")
     assert base == "FETCH_HEAD"
     repo.git(*shlex.split(command)[1:])
     assert run("check", where, "--base", base).code == 1
@@ -317,13 +317,13 @@ def test_configuration_and_baseline_come_from_the_tree_that_is_judged(repo: Repo
     assert run("check", repo.path, "--baseline", baseline, "--write-baseline").code == 0
     (repo.path / ".refactor-tool.toml").write_text('baseline = "accepted.jsonl"\n')
     repo.git("add", "-A")
-    assert run("check", repo.path).last.endswith(" in the baseline")
-    assert run("check", repo.path, "--staged").last.endswith(" in the baseline")
+    assert " in the baseline;" in run("check", repo.path).last
+    assert " in the baseline;" in run("check", repo.path, "--staged").last
     assert run("check", repo.path, "--ref", "main").code == 1, "the commit has neither"
     repo.git("commit", "-q", "-m", "accept")
     baseline.unlink()
-    assert run("check", repo.path, "--ref", "main").last.endswith(" in the baseline")
-    assert run("check", clone(repo, "--bare")).last.endswith(" in the baseline")
+    assert " in the baseline;" in run("check", repo.path, "--ref", "main").last
+    assert " in the baseline;" in run("check", clone(repo, "--bare")).last
     ran = run("check", repo.path)
     assert ran.code == 2 and "there is no such baseline" in ran.last
 

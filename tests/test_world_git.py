@@ -155,7 +155,7 @@ def test_branch_that_was_not_cloned_says_how_to_fetch_it(tmp_path: Path, origin:
     path = clone(origin, tmp_path / "clone", "--depth=1", "--single-branch")
     error = failure(path, "origin/side")
     follow(error.hint)
-    assert error.hint.endswith("then use --ref FETCH_HEAD")
+    assert error.hint.endswith("then name FETCH_HEAD")
     assert read_ref(path, "FETCH_HEAD").files["main.go"].data == b"package second\n"
 
 
