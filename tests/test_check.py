@@ -301,6 +301,11 @@ ROWS = [
     ),
     Row("day that is none", 2, "'2026-02-30' is no day", ["--today", "2026-02-30"]),
     Row("SOURCE_DATE_EPOCH that is no number", 2, "SOURCE_DATE_EPOCH is 'soon'", (), env={"SOURCE_DATE_EPOCH": "soon"}),
+    *(
+        Row(f"SOURCE_DATE_EPOCH that is {what}", 2, f"SOURCE_DATE_EPOCH is '{text}'", env={"SOURCE_DATE_EPOCH": text})
+        for what, text in {"of the year 10000": "253402300800", "before 1970": "-1", "endless": "9" * 400}.items()
+    ),
+    Row("last second that is a day", 0, "passed", env={"SOURCE_DATE_EPOCH": "253402300799"}),
     Row("index and ref at once", 2, "--staged and --ref name two trees", ["--staged", "--ref", "main"]),
     Row("ref that is an option", 2, "is not a ref", ["--ref", "--upload-pack=x"]),
     # 3: environment
