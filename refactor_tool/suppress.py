@@ -17,6 +17,9 @@ DIRECTIVE = "//refactor-tool:ignore"
 FORM = f"{DIRECTIVE} RULE reason [until=YYYY-MM-DD]"
 _LOOSE = re.compile(rb"//\s*refactor-tool:\s*ignore\b|//\s*refactor-tool:")
 
+#: What somebody writes who means a last day; `until the release` is a reason like any other.
+_LOOSE_UNTIL = re.compile(r"\buntil\s*[=:]|\buntil\W*\d{4}-[\d-]*", re.IGNORECASE)
+
 
 def suppressions(tree: Tree) -> tuple[Suppression, ...]:
     """Return every such comment of the tree, malformed ones too, sorted by path and place.
@@ -71,6 +74,8 @@ def _read(text: str) -> tuple[str, str, str, str]:
         return rule, "", until, "it gives no reason"
     if len(dates) > 1 or (dates and not _is_date(until)):
         return rule, " ".join(reason), until, f"until={dates[-1]} is not one day as YYYY-MM-DD"
+    if loose := _LOOSE_UNTIL.search(" ".join(reason)):
+        return rule, " ".join(reason), until, f"{loose[0]!r} in its reason ends nothing: a day is until=YYYY-MM-DD"
     return rule, " ".join(reason), until, ""
 
 

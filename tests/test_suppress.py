@@ -20,6 +20,7 @@ def found(text: str):
         ("//refactor-tool:ignore cri-ready ask #12 until=2027-01-31", "cri-ready", "ask #12", "2027-01-31"),
         ("//refactor-tool:ignore L01 until=2027-01-31 first", "L01", "first", "2027-01-31"),
         ("//refactor-tool:ignore\tL01\ttabs", "L01", "tabs", ""),
+        ("//refactor-tool:ignore L01 until the release", "L01", "until the release", ""),
         ("//refactor-tool:ignore L01 grüße", "L01", "grüße", ""),
     ],
 )
@@ -43,6 +44,21 @@ def test_comment_is_read(line: str, rule: str, reason: str, until: str) -> None:
         (
             "//refactor-tool:ignore L01 why until=2027-01-01 until=2028-01-01",
             "until=2028-01-01 is not one day as YYYY-MM-DD",
+        ),
+        *(
+            (
+                f"//refactor-tool:ignore L01 why {loose}",
+                f"{found!r} in its reason ends nothing: a day is until=YYYY-MM-DD",
+            )
+            for loose, found in (
+                ("UNTIL=2027-01-01", "UNTIL="),
+                ("(until=2027-01-01)", "until="),
+                ("until: 2027-01-01", "until:"),
+                ("until = 2027-01-01", "until ="),
+                ("Until:2027-01-01", "Until:"),
+                ("--until 2027-01-01", "until 2027-01-01"),
+                ("until=2027-01-01 until: 2028-01-01", "until:"),
+            )
         ),
         ("// refactor-tool:ignore L01 why", "it is not written as //refactor-tool:ignore"),
         ("//refactor-tool: ignore L01 why", "it is not written as //refactor-tool:ignore"),
