@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -207,6 +208,27 @@ def test_work_tree_becomes_the_end_of_the_series_and_comes_back(repo: Repo) -> N
     assert contents(repo.path) == before
     assert repo.git("status", "--porcelain") == b""
     assert not journal(repo).parent.exists()
+
+
+@pytest.mark.parametrize("name", ["elsewhere", "r/pkg"])
+def test_nothing_is_written_where_git_keeps_another_work_tree(repo: Repo, tmp_path: Path, name: str) -> None:
+    plan = plan_of(read_tree(repo.path), *STEPS)
+    shutil.copytree(repo.path, tmp_path / "elsewhere", ignore=shutil.ignore_patterns(".git"))
+    repo.git("config", "core.worktree", str(tmp_path / name))
+    (repo.path / "main.go").write_bytes(b"package main // not committed\n")
+    before = contents(repo.path)
+    with pytest.raises(EnvironmentFailure, match=r"core\.worktree"):
+        apply_worktree(repo.path, plan)
+    assert contents(repo.path) == before
+
+
+@pytest.mark.parametrize("spelt", ["..", "link"])
+def test_work_tree_that_git_keeps_here_by_another_name_is_written(repo: Repo, tmp_path: Path, spelt: str) -> None:
+    plan = plan_of(read_tree(repo.path), *STEPS)
+    (tmp_path / "link").symlink_to(repo.path)
+    repo.git("config", "core.worktree", ".." if spelt == ".." else str(tmp_path / "link"))
+    apply_worktree(repo.path, plan)
+    assert same_files(read_tree(repo.path), plan)
 
 
 def test_folder_that_becomes_empty_goes_as_in_a_checkout(repo: Repo) -> None:

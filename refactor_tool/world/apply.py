@@ -48,7 +48,8 @@ def apply_worktree(path: Path | None, plan: Plan) -> Applied:
     """Write the end of the series into the work tree, all files or none; the index stays as it is.
 
     Raises Conflict for a dirty work tree or one that is not what the plan read, UsageError where there is none,
-    EnvironmentFailure for files that git filters on checkout, or as git and the disk do.
+    EnvironmentFailure for files that git filters on checkout, where git's work tree is elsewhere, or as git and the
+    disk do.
     """
     place = locate(path)
     git = Git.at(place)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 
-from refactor_tool.model import Conflict, File
+from refactor_tool.model import Conflict, EnvironmentFailure, File
 from refactor_tool.world.git import Git
 from refactor_tool.world.text import first_names, shell_line
 
@@ -23,6 +25,16 @@ def refuse_dirty(git: Git) -> None:
         raise Conflict(
             f"{git.root}: uncommitted changes in {first_names(dirty)}",
             f"commit them, or put them aside: git -C {shell_line(str(git.root))} stash",
+        )
+
+
+def refuse_elsewhere(git: Git) -> None:
+    """Raise EnvironmentFailure where git's work tree is another folder (core.worktree): it would speak of that one."""
+    top = Path(os.fsdecode(git.run("rev-parse", "--show-toplevel").removesuffix(b"\n")))
+    if top.resolve() != git.root:
+        raise EnvironmentFailure(
+            f"{git.root}: git keeps the work tree of this repository in {top} (core.worktree)",
+            "apply to a branch instead, or give that folder a repository of its own",
         )
 
 

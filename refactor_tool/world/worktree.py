@@ -11,7 +11,7 @@ from refactor_tool.model import Conflict, EnvironmentFailure, File, FileChange, 
 from refactor_tool.record import record
 from refactor_tool.world.disk import Disk, list_worktree
 from refactor_tool.world.git import Git
-from refactor_tool.world.guard import refuse_dirty, refuse_moved
+from refactor_tool.world.guard import refuse_dirty, refuse_elsewhere, refuse_moved
 from refactor_tool.world.journal import Replaced, TreeChanged
 from refactor_tool.world.place import Place
 from refactor_tool.world.text import disk_name, first_names, shell_line
@@ -33,6 +33,7 @@ def prepare(git: Git, place: Place, path: Path | None, plan: Plan) -> Change:
         raise ValueError("a plan without steps")
     if place.kind != "worktree":
         raise UsageError(f"{git.root}: a bare repository has no work tree", "apply to a branch")
+    refuse_elsewhere(git)
     prefix = tracked_prefix(list_worktree(git), place)
     if prefix is None:
         raise UsageError(f"{git.root / place.below}: git ignores this folder", "give the checkout")
