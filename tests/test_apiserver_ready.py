@@ -235,7 +235,7 @@ def to_do(tree: Tree, path: str, function: str) -> list[str]:
             "controllerManager",
             "executor.ControllerManager(ctx, cfg.Runtime.APIServerReady, nil)",
             "executor.ControllerManager(ctx, nil, nil)",
-            ["rewrite drop-caller"],
+            ["manual drop-caller"],
             id="caller-without-a-channel",
         ),
         pytest.param(

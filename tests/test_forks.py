@@ -89,6 +89,48 @@ def test_an_executor_that_starts_components_in_its_own_way() -> None:
     assert "(*Fork).ETCD starts etcd in a way of its own" in told
 
 
+# --- gates, other interfaces, and names that a fork has taken --------------------------------------
+
+CONTROL = "pkg/daemons/control/server.go"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            "\treturn executor.APIServer(ctx, runtime.ETCDReady, args)",
+            "\tready := make(chan struct{})\n\tgo func() {\n\t\t<-runtime.ETCDReady\n\t\tclose(ready)\n\t}()\n"
+            "\treturn executor.APIServer(ctx, ready, args)",
+            "APIServer is not the ETCDReady",
+        ),
+        ("APIServer(ctx, runtime.ETCDReady,", "APIServer(ctx, runtime.KMSReady,", "APIServer is not the ETCDReady"),
+        (
+            "ControllerManager(ctx, cfg.Runtime.APIServerReady,",
+            "ControllerManager(ctx, forkGate,",
+            "ControllerManager is not the APIServerReady",
+        ),
+    ],
+    ids=["gate-in-a-goroutine", "gate-in-a-field", "gate-of-the-package"],
+)
+def test_a_start_gate_of_the_forks_own(old: str, new: str, told: str) -> None:
+    result = plan(edited(CONTROL, old, new))
+    assert told in reasons(result)
+    assert any("wait for it before the call" in str(found.verdict) for found in result.findings)
+
+
+@pytest.mark.parametrize(
+    ("before", "given"),
+    [
+        ("ready := runtime.ETCDReady\n\t<-ready\n\t", "ready"),
+        ("var ready = (runtime.ETCDReady)\n\t<-ready\n\t", "(ready)"),
+    ],
+)
+def test_a_local_that_only_passes_the_channel_on(before: str, given: str) -> None:
+    old = "return executor.APIServer(ctx, runtime.ETCDReady, args)"
+    result = plan(edited(CONTROL, old, f"{before}return executor.APIServer(ctx, {given}, args)"))
+    assert "is not the ETCDReady" not in reasons(result)
+
+
 def test_a_wrapper_that_touches_a_configuration_which_may_be_missing() -> None:
     text = HEAD + (
         "type Fork struct {\n\texecutor.Embedded\n}\n\n"

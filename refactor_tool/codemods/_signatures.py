@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from refactor_tool.codemods._carried import is_carried
 from refactor_tool.codemods._k3s import EXECUTOR, package
 from refactor_tool.codemods._shapes import (
     combined,
@@ -64,7 +65,7 @@ def dropped(tree: Tree, method: str, accessor: str) -> Iterator[Place]:
     for place in declared:
         verdict, end = _without_channel(tree, place, method, accessor)
         yield Place(place.path, Span(place.head.start, max(place.head.end, end)), verdict, place.shape, place.owner)
-    yield from _callers(tree, method, declared)
+    yield from _callers(tree, method, declared, accessor.removesuffix("Chan"))
     yield from _demands(tree, method)
 
 
@@ -181,7 +182,7 @@ def _handed_on(tree: Tree, use: Occurrence, method: str) -> ast.Call | None:
 # --- a caller without the channel -------------------------------------------------------------------
 
 
-def _callers(tree: Tree, method: str, declared: Sequence[_Declared]) -> Iterator[Place]:
+def _callers(tree: Tree, method: str, declared: Sequence[_Declared], field: str) -> Iterator[Place]:
     own = {(place.path, param.names[0].span) for place in declared for param in _channel_params(place)}
     bodies = [(place.path, place.decl.span) for place in declared]
     arity, position = _arity(declared)
@@ -195,7 +196,7 @@ def _callers(tree: Tree, method: str, declared: Sequence[_Declared]) -> Iterator
             yield Place(use.path, use.qualified, done, "caller")
             continue
         span = call.span if call is not None else use.qualified
-        yield Place(use.path, span, _call_without(tree, use, call, arity, position), "caller")
+        yield Place(use.path, span, _call_without(tree, use, call, arity, position, field), "caller")
 
 
 def _channel_params(place: _Declared) -> Iterator[ast.Param]:
@@ -232,7 +233,7 @@ def _calls(tree: Tree, method: str) -> Iterator[Occurrence]:
     return uses_of(tree, *targets)
 
 
-def _call_without(tree: Tree, use: Occurrence, call: ast.Call | None, arity: int, position: int) -> Verdict:
+def _call_without(tree: Tree, use: Occurrence, call: ast.Call | None, arity: int, position: int, field: str) -> Verdict:
     line = tree.line_text(use.path, use.span.start)
     wanted = f"call {use.name} without the channel: the executor knows by itself what to wait for"
     if call is None:
@@ -246,6 +247,9 @@ def _call_without(tree: Tree, use: Occurrence, call: ast.Call | None, arity: int
         channel = channel.x
     if not isinstance(channel, ast.Ident | ast.Selector):
         return Manual(f"the channel given to {use.name} is worked out in the call: {line!r}", wanted)
+    if not is_carried(tree, use.path, channel, field):
+        reason = f"the channel given to {use.name} is not the {field} that the executor waits for by itself: {line!r}"
+        return Manual(reason, f"wait for it before the call, then {wanted}")
     if is_last_use(tree, use.path, channel.span):
         return Manual(f"the channel given to {use.name} is a local that has no other use: {line!r}", wanted)
     edits = drop_item(tree, use.path, [arg.span for arg in call.args], position, call.args_span)
