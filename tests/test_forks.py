@@ -131,6 +131,34 @@ def test_a_local_that_only_passes_the_channel_on(before: str, given: str) -> Non
     assert "is not the ETCDReady" not in reasons(result)
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        "func f(x any) bool {\n\t_, ok := x.(TYPE)\n\treturn ok\n}\n",
+        "func f(x any) {\n\tswitch x.(type) {\n\tcase TYPE:\n\t}\n}\n",
+        "func f(x TYPE) {}\n",
+        "var starter TYPE\n",
+        "type starter struct {\n\tnext TYPE\n}\n",
+        "func f[T TYPE](x T) {}\n",
+    ],
+    ids=["assertion", "type-switch", "parameter", "variable", "field", "constraint"],
+)
+@pytest.mark.parametrize(
+    ("method", "told"),
+    [
+        ("APIServer(context.Context, <-chan struct{}, []string) error", "asks for APIServer with a channel"),
+        ("ControllerManager(context.Context, <-chan struct{}, []string) error", "asks for ControllerManager with a"),
+        ("ETCD(context.Context, executor.ETCDConfig, []string) error", "asks for ETCD without its test"),
+        ("Start(context.Context) (<-chan struct{}, error)", "asks for Start with a channel"),
+    ],
+    ids=["apiserver", "controller-manager", "etcd", "cluster"],
+)
+def test_an_interface_without_a_name_that_asks_for_what_goes(use: str, method: str, told: str) -> None:
+    text = HEAD + use.replace("TYPE", f"interface {{ {method} }}")
+    result = plan({**fixture(), "pkg/fork/fork.go": text.encode()})
+    assert f"an interface without a name {told}" in reasons(result)
+
+
 def test_a_wrapper_that_touches_a_configuration_which_may_be_missing() -> None:
     text = HEAD + (
         "type Fork struct {\n\texecutor.Embedded\n}\n\n"

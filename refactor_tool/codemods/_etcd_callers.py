@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from refactor_tool.codemods import _shapes
 from refactor_tool.codemods._etcd_cluster import BY_HAND, is_config_field, only_returns, returns_channel
 from refactor_tool.codemods._etcd_sites import finding, methods
 from refactor_tool.codemods._k3s import CLUSTER, CONFIG, package
+from refactor_tool.codemods._signatures import demands
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import walk
 from refactor_tool.model import Edit, Finding, Leave, Manual, Rewrite, Span, Verdict
 
-#: A line that can only be a method of an interface.
-_METHOD = re.compile(rb"^[ \t]+Start\(", re.MULTILINE)
 _MESSAGE = "takes no channel from Start"
 
 
@@ -24,7 +22,9 @@ def of_callers(tree: Tree) -> Iterator[Finding]:
     owners = [ast.FieldObject(package(tree, CLUSTER), "Cluster", "Start")]
     for path, name, method in _interfaces(tree):
         owners.append(ast.FieldObject(tree.package_of(path), name, "Start"))
-        loses = Rewrite((Edit(path, Span(method.params_span.end + 1, method.span.end), b" error"),))
+        loses: Verdict = Rewrite((Edit(path, Span(method.params_span.end + 1, method.span.end), b" error"),))
+        if not name:
+            loses = Manual("an interface without a name asks for Start with a channel", BY_HAND)
         yield finding(tree, path, method.span, loses, "returns no channel", "interface")
     # upstream's interface (d45006be6), whose Start may return an error alone already
     owners.append(ast.FieldObject(package(tree, CONFIG), "Cluster", "Start"))
@@ -38,12 +38,9 @@ def of_callers(tree: Tree) -> Iterator[Finding]:
 
 
 def _interfaces(tree: Tree) -> Iterator[tuple[str, str, ast.Method]]:
-    for path in tree.files_with(b") (<-chan struct{}, error)"):
-        for decl in tree.decls(path) if _METHOD.search(tree.data(path)) else ():
-            if isinstance(decl, ast.TypeDecl) and isinstance(decl.type, ast.InterfaceType):
-                for method in decl.type.methods:
-                    if method.name == "Start" and returns_channel(method.results):
-                        yield path, decl.name, method
+    for path, name, method in demands(tree, "Start", b") (<-chan struct{}, error)"):
+        if returns_channel(method.results):
+            yield path, name, method
 
 
 def _caller(tree: Tree, use: Occurrence) -> Finding:

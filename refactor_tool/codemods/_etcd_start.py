@@ -9,6 +9,7 @@ from refactor_tool.codemods import _shapes
 from refactor_tool.codemods._etcd_embedded import embedded
 from refactor_tool.codemods._etcd_sites import appended, finding, is_nil, top_of
 from refactor_tool.codemods._k3s import ETCD, EXECUTOR, declares, package
+from refactor_tool.codemods._signatures import demands
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
 from refactor_tool.gosrc.walk import walk
@@ -47,6 +48,11 @@ def of_start(tree: Tree) -> Iterator[Finding]:
         for path, decl in (item for item in owner.methods if item[1].name == "ETCD"):
             own.append((path, decl.span))
             yield start.implementer(path, decl, owner)
+    for path, name, asked in demands(tree, "ETCD"):
+        if isinstance(start.signature(path, asked.params, asked.params_span), Rewrite):
+            reason = f"{name or 'an interface without a name'} asks for ETCD without its test"
+            lost = Manual(reason, "let its ETCD take a *ETCDConfig, and a TestFunc at the end")
+            yield finding(tree, path, asked.span, lost, "is given a test", "demand")
     for use in start.uses():
         if not any(path == use.path and span.contains(use.span) for path, span in own):
             yield start.call(use)

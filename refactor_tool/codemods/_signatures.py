@@ -6,6 +6,7 @@ included, and every caller. Each of these places says for itself whether it is c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -24,7 +25,6 @@ from refactor_tool.codemods._shapes import (
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import trail
-from refactor_tool.gosrc.words import word_places
 from refactor_tool.model import Change, Edit, Leave, Manual, Rewrite, Span, Verdict
 from refactor_tool.record import record
 
@@ -76,6 +76,26 @@ def renamed(tree: Tree, method: str, old: str, new: str) -> Iterator[Place]:
         yield Place(place.path, Span(place.head.start, max(place.head.end, end)), verdict, place.shape, place.owner)
 
 
+def demands(tree: Tree, method: str, *needles: bytes) -> Iterator[tuple[str, str, ast.Method]]:
+    """Yield the interfaces that have a method, but the executor's: file, name ("" for one without), and the method.
+
+    Wherever they are written: declared, asserted, or the type of something. `needles` as for `Tree.files_with`.
+    """
+    own = tree.interface(package(tree, EXECUTOR), "Executor")
+    may_be = re.compile(rb"(?:[{;\n]|\*/)[ \t\r]*(" + re.escape(method.encode()) + rb")\(")
+    for path in tree.files_with(*(needles or (method.encode(),))):
+        data = tree.data(path)
+        for at in (Span(*match.span(1)) for match in may_be.finditer(data) if b"interface" in data):
+            asked = tree.interface_at(path, at)
+            decl = tree.decl_at(path, at.start)
+            named = isinstance(decl, ast.TypeDecl) and asked is not None and decl.type.span == asked.span
+            if asked is None or (named and own is not None and (path, decl) == own[:2]):
+                continue
+            for found in asked.methods:
+                if found.name_span == at:
+                    yield path, decl.name if named and isinstance(decl, ast.TypeDecl) else "", found
+
+
 def channel_index(params: Sequence[ast.Param]) -> int | None:
     """Return the place of the first parameter that is a readiness channel, None where there is none."""
     for at, param in enumerate(params):
@@ -102,24 +122,14 @@ def _declared(tree: Tree, method: str) -> Iterator[_Declared]:
 
 def _demands(tree: Tree, method: str) -> Iterator[Place]:
     """Yield where another interface asks for the method with its channel, which no executor has any more."""
-    own = tree.interface(package(tree, EXECUTOR), "Executor")
-    for path in tree.files_with(method.encode()):
-        data = tree.data(path)
-        for at in word_places(data, method.encode()):
-            if data[data.rfind(b"\n", 0, at.start) + 1 : at.start].strip() or not data.startswith(b"(", at.end):
-                continue  # not at the head of a line, as a method of an interface is
-            decl = tree.decl_at(path, at.start)
-            if not isinstance(decl, ast.TypeDecl) or not isinstance(decl.type, ast.InterfaceType):
-                continue
-            if own is not None and (path, decl.span) == (own[0], own[1].span):
-                continue
-            for found in decl.type.methods:
-                if found.span.contains(at) and found.name == method and channel_index(found.params) is not None:
-                    lost = Manual(
-                        f"{decl.name} asks for {method} with a channel, which no executor takes any more",
-                        "drop the channel there, or rename the method if it is no executor's",
-                    )
-                    yield Place(path, found.span, lost, "demand")
+    for path, name, found in demands(tree, method):
+        if channel_index(found.params) is not None:
+            lost = Manual(
+                f"{name or 'an interface without a name'} asks for {method} with a channel, which no executor takes"
+                " any more",
+                "drop the channel there, or rename the method if it is no executor's",
+            )
+            yield Place(path, found.span, lost, "demand")
 
 
 # --- a declaration without its channel --------------------------------------------------------------

@@ -827,6 +827,13 @@ class Tree:
         call = Converter(self.data(path)).expr(parent)
         return call if isinstance(call, ast.Call) else None
 
+    def interface_at(self, path: str, place: Span) -> ast.InterfaceType | None:
+        """Return the innermost interface type around a place: of a declaration, an assertion, a parameter, any."""
+        here = self._parsed(path).root.descendant_for_byte_range(place.start, place.end)
+        node = _enclosing(here, "interface_type") if here is not None else None
+        found = Converter(self.data(path)).expr(node) if node is not None else None
+        return found if isinstance(found, ast.InterfaceType) else None
+
     # --- imports ----------------------------------------------------------------------------------
 
     def imported_by(self, package: str) -> frozenset[str]:
