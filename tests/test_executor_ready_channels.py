@@ -35,6 +35,16 @@ func Docker(ctx context.Context, node *config.Node) error {
 	return executor.Docker(ctx, node)
 }
 """
+HALF_A_SIGNAL = """package util
+
+type ReadySignal struct{}
+
+func (r *ReadySignal) Chan() <-chan struct{} { return nil }
+
+func (r *ReadySignal) Close() {}
+
+func (r *ReadySignal) CloseIfNil(err error) error { return err }
+"""
 EMBED = """package executor
 
 import (
@@ -136,7 +146,8 @@ def test_an_executor_that_cannot_be_derived_is_for_a_person(old: str, new: str, 
         pytest.param({"pkg__agent__cri__cri": "package cri\n"}, "no WaitForService", id="no-wait-for-a-runtime"),
         pytest.param({"pkg__agent__cri__cri": "package cri\n\nimport _ \"example.com/m/pkg/daemons/executor\"\n"}, "would be a cycle", id="wait-imports-the-executor"),
         pytest.param({"pkg__daemons__config__types": "package config\n\ntype Node struct{}\n"}, "no field ContainerRuntimeEndpoint", id="no-endpoint"),
-        pytest.param({"pkg__util__util": "package util\n\ntype ReadySignal int\n"}, "declares ReadySignal already", id="half-a-signal"),
+        pytest.param({"pkg__util__util": "package util\n\ntype ReadySignal int\n"}, "a ReadySignal that is something else", id="another-signal"),
+        pytest.param({"pkg__util__util": HALF_A_SIGNAL}, "declares ReadySignal already", id="half-a-signal"),
         pytest.param({"pkg__util__ready": "package util\n", "pkg__util__ready_signal": "package util\n"}, "has files of the names", id="no-file-name-for-the-signal"),
         pytest.param({"tests__mock__core": "package mock\n\nfunc NewReady() {}\n"}, "something else by the name", id="mock-name-taken"),
         pytest.param({"pkg__daemons__executor__executor": changed_text("pkg/daemons/executor/executor.go", ("interface {", "interface {\n\tStopper"))}, "embeds Stopper", id="interface-that-embeds"),

@@ -11,10 +11,10 @@ from refactor_tool import engine
 from refactor_tool.codemods import SUITE, etcd_ready
 from refactor_tool.engine import run_codemod
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.model import ExitCode, File, Leave, Plan, Snapshot
+from refactor_tool.model import ExitCode, File, Leave, Manual, Plan, Snapshot
 from refactor_tool.world.templates import load_templates
 from tests import txtar
-from tests.campaign import Files, contents, fixture, plan, planned
+from tests.campaign import Files, contents, fixture, plan, planned, snapshot
 
 EXECUTOR = "pkg/daemons/executor/executor.go"
 EMBED = "pkg/daemons/executor/embed.go"
@@ -157,6 +157,65 @@ def test_an_interface_without_a_name_that_asks_for_what_goes(use: str, method: s
     text = HEAD + use.replace("TYPE", f"interface {{ {method} }}")
     result = plan({**fixture(), "pkg/fork/fork.go": text.encode()})
     assert f"an interface without a name {told}" in reasons(result)
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "told"),
+    [
+        (
+            EMBED,
+            "func (e *Embedded) APIServerReadyChan() chan bool {\n\treturn nil\n}\n",
+            "'func (e *Embedded) APIServerReadyChan() chan bool' takes the name of APIServerReadyChan() <-chan struct{}",
+        ),
+        (
+            EMBED,
+            "func (e *Embedded) CRI(ctx context.Context, endpoint string) error {\n\treturn nil\n}\n",
+            "'func (e *Embedded) CRI(ctx context.Context, endpoint string) error' takes the name of CRI(",
+        ),
+        (
+            "pkg/fork/fork.go",
+            HEAD + "type Fork struct {\n\texecutor.Embedded\n}\n\n"
+            "func (t *Fork) Containerd(ctx context.Context, node *daemonconfig.Node) error {\n"
+            "\treturn t.Embedded.Containerd(ctx, node)\n}\n\n"
+            "func (t *Fork) CRIReadyChan() chan struct{} {\n\treturn nil\n}\n",
+            "'func (t *Fork) CRIReadyChan() chan struct{}' takes the name of CRIReadyChan() <-chan struct{}",
+        ),
+        (
+            "pkg/util/own.go",
+            'package util\n\nimport "context"\n\nfunc WaitReady(ctx context.Context, name string) error {\n'
+            "\treturn nil\n}\n",
+            "pkg/util declares a WaitReady that is something else",
+        ),
+        (
+            "pkg/util/own.go",
+            "package util\n\ntype ReadySignal struct{}\n",
+            "pkg/util declares a ReadySignal that is something else",
+        ),
+        ("pkg/daemons/executor/own.go", "package executor\n\ntype TestFunc int\n", "TestFunc is something else"),
+        ("tests/mock/own.go", "package mock\n\ntype Executor struct{}\n", "tests/mock has no NewReady"),
+        (
+            "tests/mock/own.go",
+            "package mock\n\ntype Executor struct{}\n\nfunc NewReady(name string) *Executor {\n\treturn nil\n}\n",
+            "tests/mock has no NewReady",
+        ),
+    ],
+    ids=["accessor", "cri", "promoted", "wait", "signal", "test-func", "mock", "mock-of-a-name"],
+)
+def test_a_name_of_ours_that_is_something_else(path: str, more: str, told: str) -> None:
+    before = fixture().get(path, b"")
+    tree = {**fixture(), path: before + b"\n" * bool(before) + more.encode()}
+    found = engine.scan(snapshot(tree), SUITE)
+    assert any(isinstance(each.verdict, Manual) and told in each.verdict.reason for each in found.findings)
+    assert not any("is missing" in problem.message for problem in found.problems)
+
+
+def test_methods_of_the_interface_that_take_something_else() -> None:
+    text = fixture()[EXECUTOR].decode()
+    changed = text.replace("type Executor interface {\n", "type Executor interface {\n\tCRIReadyChan() chan bool\n")
+    changed += "\nfunc CRIReadyChan() chan bool {\n\treturn executor.CRIReadyChan()\n}\n"
+    told = reasons(plan({**fixture(), EXECUTOR: changed.encode()}))
+    assert "'CRIReadyChan() chan bool' takes the name" in told
+    assert "'func CRIReadyChan() chan bool' takes the name" in told
 
 
 def test_a_wrapper_that_touches_a_configuration_which_may_be_missing() -> None:

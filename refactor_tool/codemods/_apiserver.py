@@ -133,4 +133,8 @@ def has_helper(tree: Tree) -> bool:
 def is_upstream(tree: Tree) -> bool:
     """Tell whether the poll is upstream's (529e748ac): it makes the channel, and exits the process in the end."""
     util = package(tree, UTIL)
-    return bool(tree.functions(util, ACCESSOR)) and not tree.functions(util, NOTIFY)
+    makes = any(
+        tree.text(path, decl.signature).endswith(" <-chan struct{}") and decl.params
+        for path, decl in tree.functions(util, ACCESSOR)
+    )
+    return makes and not tree.functions(util, NOTIFY)

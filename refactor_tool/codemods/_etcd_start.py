@@ -63,6 +63,8 @@ def _test_func(tree: Tree, path: str, decl: ast.TypeDecl) -> Finding:
     message = "declares the function that tells if a component is ready"
     for where, known in tree.types(package(tree, EXECUTOR), "TestFunc"):
         verdict: Verdict = Leave("TestFunc is declared already", done=True)
+        if not _is_test(tree, where, known.type):
+            verdict = Manual("TestFunc is something else in the executor's package", "rename it")
         return finding(tree, where, known.name_span, verdict, message, "type", "test-func")
     at = top_of(tree, path, decl)
     context = tree.qualify(path, "context", "context", at)
@@ -74,6 +76,15 @@ def _test_func(tree: Tree, path: str, decl: ast.TypeDecl) -> Finding:
         text = TEST_FUNC.filled({"context": context.prefix})
         verdict = Rewrite((Edit(path, Span(at, at), text), *_shapes.needs(path, context)))
     return finding(tree, path, decl.name_span, verdict, message, "type", "test-func")
+
+
+def _is_test(tree: Tree, path: str, type_: ast.Expr) -> bool:
+    """Tell whether a type is a function that takes a context, and later more (2026), and returns an error."""
+    match type_:
+        case ast.FuncType(params=(first, *_), results=(ast.Param(type=ast.Ident(name="error")),)):
+            return tree.named_type(TypeRef(first.type, path)) == _shapes.CONTEXT
+        case _:
+            return False
 
 
 @record

@@ -9,8 +9,9 @@ from refactor_tool.codemods._executor_mock import derive
 from refactor_tool.codemods._executor_runtime import waits_for_runtimes
 from refactor_tool.codemods._executor_state import FIELDS, ID, Executor, Implementer
 from refactor_tool.codemods._k3s import CONFIG, EXECUTOR, MOCK, UTIL, declares, package
+from refactor_tool.codemods._shapes import CONTEXT
 from refactor_tool.gosrc import ast
-from refactor_tool.gosrc.tree import Tree
+from refactor_tool.gosrc.tree import Tree, TypeRef
 from refactor_tool.model import Leave, Manual, NewFile, Rewrite
 
 TEST_NAMES = ("isClosed", "unset", "unsetExecutor")
@@ -27,6 +28,9 @@ def signal(tree: Tree, tests: tuple[NewFile, ...]) -> Rewrite | Manual | Leave:
     """Return what becomes of the type behind the channels, which comes with its tests and with `tests`."""
     util = package(tree, UTIL)
     known = [name for name in ("ReadySignal", "WaitReady") if declares(tree, util, name)]
+    other = another_helper(tree)
+    if other is not None:
+        return other
     if len(known) == 2:
         return Rewrite(tests) if tests else Leave("the type behind the channels is there already", done=True)
     path = _free(tree, f"{UTIL}/ready.go", f"{UTIL}/ready_signal.go")
@@ -38,6 +42,25 @@ def signal(tree: Tree, tests: tuple[NewFile, ...]) -> Rewrite | Manual | Leave:
     if test in tree.snapshot.files or declares(tree, util, "isClosed"):
         return Rewrite((NewFile(path, READY.filled({})), *tests))
     return Rewrite((NewFile(path, READY.filled({})), NewFile(test, READY_TEST.filled({})), *tests))
+
+
+def another_helper(tree: Tree) -> Manual | None:
+    """Refuse a ReadySignal or WaitReady of the package util that is not what our code calls."""
+    util = package(tree, UTIL)
+    methods = {method.name for _, method in tree.methods(util, "ReadySignal")}
+    for name in (name for name in ("ReadySignal", "WaitReady") if declares(tree, util, name)):
+        is_signal = name == "ReadySignal" and methods >= {"Chan", "Close", "CloseIfNil"}
+        if not is_signal and not any(_is_wait(tree, path, decl) for path, decl in tree.functions(util, name)):
+            return Manual(f"{UTIL} declares a {name} that is something else than the one of the channels", "rename it")
+    return None
+
+
+def _is_wait(tree: Tree, path: str, decl: ast.FuncDecl) -> bool:
+    """Tell whether a function takes a context and a channel, and returns an error."""
+    params = [param.type for param in decl.params for _ in param.names or (None,)]
+    results = [tree.text(path, result.type.span) for result in decl.results]
+    takes = len(params) == 2 and tree.named_type(TypeRef(params[0], path)) == CONTEXT
+    return takes and tree.text(path, params[1].span) == "<-chan struct{}" and results == ["error"]
 
 
 def mock(tree: Tree, path: str, interface: ast.InterfaceType, missing: Sequence[str]) -> tuple[NewFile, ...] | str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from refactor_tool.codemod import Template
-from refactor_tool.codemods._executor_state import FIELDS, ID, Executor
+from refactor_tool.codemods._executor_state import FIELDS, ID, Executor, another_signature
 from refactor_tool.codemods._k3s import CONFIG, CRI, EXECUTOR, UTIL, is_test, package, site
 from refactor_tool.codemods._one_liners import OneLiner, lines_beside, one_liners
 from refactor_tool.codemods._shapes import cannot_name, needs, receiver
@@ -35,6 +35,7 @@ def starts(executor: Executor) -> Iterator[Finding]:
         verdict: Verdict = Leave("reports its success already, or in a way of its own", done=True)
         if not executor.has("CRIReadyChan") or _is_silent(executor, path, method):
             verdict = _reporting(executor, path, executor.tree.function(path, method))
+        verdict = another_signature(executor.tree, path, method) or verdict
         message = f"let the success of {method.name} close {SIGNAL}"
         anchor = executor.anchor(STARTS[method.name])
         yield site(

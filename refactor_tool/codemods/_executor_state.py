@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from refactor_tool.codemod import Template
-from refactor_tool.codemods._k3s import EXECUTOR, UTIL, is_test, package, site
-from refactor_tool.codemods._shapes import cannot_name, names_in, needs, receiver_name
+from refactor_tool.codemods._k3s import CONFIG, EXECUTOR, UTIL, is_test, package, site
+from refactor_tool.codemods._shapes import CONTEXT, cannot_name, names_in, needs, receiver_name
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree, TypeRef
 from refactor_tool.gosrc.walk import walk
@@ -98,12 +98,39 @@ def implementers(tree: Tree) -> tuple[Implementer, ...]:
     return tuple(_implementer(tree, implementer, owners) for implementer in found)
 
 
+def another_signature(tree: Tree, path: str, method: ast.FuncDecl | ast.Method) -> Manual | None:
+    """Refuse a method or function of a name that the interface gains, where it takes or returns something else.
+
+    One that is generated follows the interface.
+    """
+    params = [param.type for param in method.params for _ in param.names or (None,)]
+    match method.results:
+        case (ast.Param(type=ast.ChanType(direction="recv", element=ast.StructType(fields=()))),) if not params:
+            fits = method.name in FIELDS
+        case (ast.Param(type=ast.Ident(name="error")),) if len(params) == 2:
+            named = [tree.named_type(TypeRef(each, path)) for each in params]
+            node = ast.PackageObject(package(tree, CONFIG), "Node")
+            fits = method.name == "CRI" and named == [CONTEXT, node] and isinstance(params[1], ast.Unary)
+        case _:
+            fits = False
+    if fits or method.name not in (*FIELDS, "CRI") or tree.file(path).generated:
+        return None
+    span = method.signature if isinstance(method, ast.FuncDecl) else method.span
+    wanted = f"{method.name}() <-chan struct{{}}" if method.name in FIELDS else "CRI(context.Context, *Node) error"
+    reason = f"{tree.text(path, span)!r} takes the name of {wanted}, which the executor gets"
+    return Manual(reason, "rename it wherever it is declared and called")
+
+
 def _implementer(tree: Tree, implementer: ast.Implementer, owners: set[tuple[str, str]]) -> Implementer:
     methods = tree.methods(implementer.package, implementer.type)
     declared = tree.types(implementer.package, implementer.type)
     found = _executor(tree, implementer, methods, declared, owners)
     if isinstance(found, Executor):
         return found
+    others = ((where, method, another_signature(tree, where, method)) for where, method in methods)
+    for where, method, other in others if isinstance(found, Leave) else ():
+        if other is not None:
+            return Unchanged(implementer.type, where, method.span, other)
     path, decl = (declared or methods)[0]
     return Unchanged(implementer.type, path, decl.span, found)
 
@@ -194,7 +221,8 @@ def state(executor: Executor) -> Iterator[Finding]:
     )
     for where, method in executor.methods:
         if method.name in FIELDS:
-            done = _gives_another(executor, where, method) or Leave("gives out its channel already", done=True)
+            other = another_signature(tree, where, method) or _gives_another(executor, where, method)
+            done = other or Leave("gives out its channel already", done=True)
             yield site(
                 tree,
                 ID,

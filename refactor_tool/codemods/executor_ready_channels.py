@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator, Sequence
 from typing import assert_never
 
 from refactor_tool.codemod import Anchor, Codemod, Template
-from refactor_tool.codemods._executor_files import FILE_TEMPLATES, mock, signal, tests_of_embedded
+from refactor_tool.codemods._executor_files import FILE_TEMPLATES, another_helper, mock, signal, tests_of_embedded
 from refactor_tool.codemods._executor_runtime import RUNTIME_TEMPLATES, STARTS, missing_cri, starts
 from refactor_tool.codemods._executor_state import (
     CHANNELS,
@@ -22,6 +22,7 @@ from refactor_tool.codemods._executor_state import (
     Executor,
     Implementer,
     Unchanged,
+    another_signature,
     implementers,
     state,
 )
@@ -52,7 +53,7 @@ def find(tree: Tree) -> Iterator[Finding]:
     yield from _other_interfaces(tree, path, decl)
     has = {method.name for method in interface.methods}
     is_open = not has.issuperset(METHODS) or any(isinstance(each, Executor) and each.lacking for each in known)
-    if is_open or _uses_signal(tree):
+    if is_open or _uses_signal(tree) or another_helper(tree) is not None:
         for_tests = mock(tree, path, interface, ()) if has.issuperset(METHODS) else ()
         beside = () if isinstance(for_tests, str) else for_tests
         added = signal(tree, (*beside, *tests_of_embedded(tree, variable, known)))
@@ -91,8 +92,8 @@ def _interface(tree: Tree, path: str, decl: ast.TypeDecl, interface: ast.Interfa
     missing = [name for name in METHODS if name not in present]
     for name in METHODS:
         if name in present:
-            done = Leave("the interface has it already", done=True)
-            yield _method_site(tree, path, present[name].span, done, f"keep {name}", name, "interface-method")
+            here = another_signature(tree, path, present[name]) or Leave("the interface has it already", done=True)
+            yield _method_site(tree, path, present[name].span, here, f"keep {name}", name, "interface-method")
     after = next((present[name] for name in (*reversed(METHODS), "Docker") if name in present), None)
     if after is None and interface.methods:
         after = interface.methods[-1]
@@ -184,7 +185,7 @@ def _forwarders(
     """Yield the package's functions; one that is there for a method that the interface has is one of them."""
     present = [found for name in METHODS if name in has for found in tree.functions(package(tree, EXECUTOR), name)]
     for path, decl in present:
-        done: Verdict = Leave("the function is there already", done=True)
+        done: Verdict = another_signature(tree, path, decl) or Leave("the function is there already", done=True)
         if decl.body_span is not None and f".{decl.name}(" not in tree.text(path, decl.body_span):
             done = Manual(f"{decl.name} calls another method of the executor", f"call its {decl.name}")
         yield _method_site(tree, path, decl.span, done, f"keep {decl.name}", decl.name, "forwarder")
