@@ -218,6 +218,45 @@ def test_methods_of_the_interface_that_take_something_else() -> None:
     assert "'func CRIReadyChan() chan bool' takes the name" in told
 
 
+@pytest.mark.parametrize(
+    ("literal", "named", "step"),
+    [
+        ("&executor.Embedded{nil}", "Embedded", "executor-ready-channels"),
+        ("[]executor.Embedded{{nil}}", "Embedded", "executor-ready-channels"),
+        ('map[string][]*executor.Embedded{"a": {{nil}}}', "Embedded", "executor-ready-channels"),
+        ("daemonconfig.ControlRuntime{nil}", "ControlRuntime", "apiserver-ready"),
+        ("daemonconfig.ControlRuntime{nil}", "ControlRuntime", "cri-ready"),
+        ("daemonconfig.ControlRuntime{nil}", "ControlRuntime", "etcd-ready"),
+        ("cmds.Agent{nil}", "Agent", "cri-ready"),
+        ("etcd.ETCD{nil}", "ETCD", "etcd-ready"),
+    ],
+)
+def test_a_literal_without_the_names_of_fields(literal: str, named: str, step: str) -> None:
+    head = HEAD.replace("import (\n", 'import (\n\t"github.com/k3s-io/k3s/pkg/etcd"\n')
+    text = f"{head}var _ etcd.ETCD\n\nfunc f() any {{\n\treturn {literal}\n}}\n"
+    found = engine.scan(snapshot({**fixture(), "pkg/fork/fork.go": text.encode()}), SUITE).findings
+    told = f"{named} gets its values by position here"
+    by_hand = [each.id for each in found if isinstance(each.verdict, Manual) and told in each.verdict.reason]
+    assert step in by_hand
+    assert len(by_hand) == len(set(by_hand))
+
+
+@pytest.mark.parametrize(
+    ("body", "is_copied"),
+    [
+        ("c := *e\n\treturn &c", True),
+        ("return new(*e)", True),
+        ("*e = Embedded{}\n\treturn e", False),
+        ("c := (*e).nodeConfig\n\treturn &Embedded{nodeConfig: c}", False),
+        ("c := *e.nodeConfig\n\treturn &Embedded{nodeConfig: &c}", False),
+    ],
+)
+def test_an_executor_that_is_copied_with_its_signals(body: str, is_copied: bool) -> None:
+    text = f"package executor\n\nfunc (e *Embedded) Clone() *Embedded {{\n\t{body}\n}}\n"
+    told = reasons(plan({**fixture(), "pkg/daemons/executor/fork.go": text.encode()}))
+    assert ("Embedded is copied, and a signal must not be" in told) == is_copied
+
+
 def test_a_wrapper_that_touches_a_configuration_which_may_be_missing() -> None:
     text = HEAD + (
         "type Fork struct {\n\texecutor.Embedded\n}\n\n"

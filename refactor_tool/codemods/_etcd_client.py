@@ -18,6 +18,7 @@ from refactor_tool.codemods._etcd_sites import (
     text_of,
 )
 from refactor_tool.codemods._k3s import ETCD, declares, package
+from refactor_tool.codemods._literals import unkeyed
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
 from refactor_tool.gosrc.walk import trail, walk
@@ -47,6 +48,10 @@ def of_client(tree: Tree) -> Iterator[Finding]:
         if isinstance(known.type, ast.StructType):
             verdict = _field(tree, path, known, known.type)
             yield finding(tree, path, known.name_span, verdict, "guards the client with a lock", "field", "etcd-client")
+            for where, place, by_hand in (
+                unkeyed(tree, package(tree, ETCD), "ETCD") if isinstance(verdict, Rewrite) else ()
+            ):
+                yield finding(tree, where, place, by_hand, "guards the client with a lock", "literal")
             guarded = isinstance(verdict, Leave) and verdict.done and not _is_unguarded(tree)
             if isinstance(verdict, Leave) and not verdict.done:
                 return

@@ -6,11 +6,13 @@ be missing otherwise. What cannot be derived for one of them is a person's to wr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TypeAlias
 
 from refactor_tool.codemod import Template
 from refactor_tool.codemods._k3s import CONFIG, EXECUTOR, UTIL, is_test, package, site
+from refactor_tool.codemods._literals import unkeyed
 from refactor_tool.codemods._shapes import CONTEXT, cannot_name, names_in, needs, receiver_name
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree, TypeRef
@@ -25,6 +27,10 @@ CHANNELS: dict[str, Channel] = {"APIServerReadyChan": "apiserver", "ETCDReadyCha
 STATE = "embedded-state"
 #: The methods that close a channel of k3s' own executor.
 _CLOSING = frozenset(("Bootstrap", "CRI", "Containerd", "Docker", "ETCD"))
+#: The value behind a pointer, where one is read.
+_VALUE_OF = re.compile(
+    rb"(?:[=,{:]|\breturn|\w\(|(?<!\w)\((?!\*\w+\)\s*\.))[ \t]*\*(\w+)(?![\w.(\[{])(?![ \t]*(?:[-+*/|&^%]|<<|>>)?=)"
+)
 #: K3s' own executor.
 EMBEDDED = "Embedded"
 
@@ -219,6 +225,8 @@ def state(executor: Executor) -> Iterator[Finding]:
     yield site(
         tree, ID, path, span, verdict, message, channel="none", shape="executor-state", anchor=executor.anchor(STATE)
     )
+    if isinstance(verdict, Rewrite):
+        yield from _by_value(executor)
     for where, method in executor.methods:
         if method.name in FIELDS:
             other = another_signature(tree, where, method) or _gives_another(executor, where, method)
@@ -233,6 +241,32 @@ def state(executor: Executor) -> Iterator[Finding]:
                 channel=CHANNELS[method.name],
                 shape="accessor",
             )
+
+
+def _by_value(executor: Executor) -> Iterator[Finding]:
+    """Yield the literals that do not fit the struct any more, and the copies of it that would copy its signals."""
+    tree = executor.tree
+    copies = (
+        (path, place, Manual(f"{executor.type} is copied, and a signal must not be: {text!r}", "copy its fields alone"))
+        for path, place, text in _copies(executor)
+    )
+    for path, place, by_hand in (*unkeyed(tree, executor.package, executor.type), *copies):
+        message = f"let {executor.type} keep a signal for each component"
+        yield site(tree, ID, path, place, by_hand, message, channel="none", shape="executor-value")
+
+
+def _copies(executor: Executor) -> Iterator[tuple[str, Span, str]]:
+    """Yield where its package takes the value behind a pointer to it, other than to reach a field or set it."""
+    tree = executor.tree
+    wanted = ast.PackageObject(executor.package, executor.type)
+    for path in tree.package_files(executor.package):
+        data = tree.data(path)
+        for found in _VALUE_OF.finditer(data):
+            at = Span(*found.span(1))
+            decl = tree.function_at(path, at.start)
+            inside = decl is not None and decl.body_span is not None and decl.body_span.contains(at)
+            if inside and tree.named_type(tree.type_of_name(path, at.start, found[1].decode())) == wanted:
+                yield path, Span(found.start(1) - 1, at.end), tree.line_text(path, at.start)
 
 
 def _gives_another(executor: Executor, path: str, accessor: ast.FuncDecl) -> Manual | None:

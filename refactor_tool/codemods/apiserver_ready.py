@@ -29,6 +29,7 @@ from refactor_tool.codemods._apiserver import (
 )
 from refactor_tool.codemods._before_bootstrap import endless
 from refactor_tool.codemods._k3s import AGENT, CMDS, CONFIG, CONTROL, EXECUTOR, SERVER, TUNNEL, UTIL, folder_of, package
+from refactor_tool.codemods._literals import unkeyed
 from refactor_tool.codemods._shapes import (
     WAIT_READY,
     comment_above,
@@ -113,6 +114,9 @@ def _field(tree: Tree, sites: Sequence[Finding]) -> Iterator[Finding]:
     for path, decl in tree.types(package(tree, CONFIG), "ControlRuntime"):
         verdict, span = _without_field(tree, path, decl)
         yield found(tree, path, span, verdict, f"drop the field {FIELD}", "field", anchor="runtime-field")
+        if isinstance(verdict, Rewrite):
+            for where, place, by_hand in unkeyed(tree, package(tree, CONFIG), "ControlRuntime"):
+                yield found(tree, where, place, by_hand, f"drop the field {FIELD}", "literal")
 
 
 def _lost_field(tree: Tree, sites: Sequence[Finding], anchors: set[str]) -> Iterator[Finding]:

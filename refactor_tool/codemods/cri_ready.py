@@ -13,6 +13,7 @@ from refactor_tool.codemod import Anchor, Codemod, Template
 from refactor_tool.codemods import _cri_agent, _cri_carriers, _shapes
 from refactor_tool.codemods._cri_carriers import BY_HAND, ID, Carriers, Variable, finding, is_pure, nodes_at
 from refactor_tool.codemods._k3s import ETCD, EXECUTOR, MOCK, declares, folder_of, package, relocated
+from refactor_tool.codemods._literals import unkeyed
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import statement, walk
@@ -44,9 +45,20 @@ def find(tree: Tree) -> Iterator[Finding]:
         *_executor_for_tests(carriers),
     ]
     yield from found
-    yield from _cri_carriers.fields(carriers, found)
+    for field in _cri_carriers.fields(carriers, found):
+        yield field
+        if isinstance(field.verdict, Rewrite):
+            yield from _unkeyed(tree, field)
     yield from _cri_agent.called(tree, {each.anchor for each in found})
     yield from _dead(tree, variables)
+
+
+def _unkeyed(tree: Tree, field: Finding) -> Iterator[Finding]:
+    """Yield the literals by position of the struct that loses a field."""
+    decl = tree.decl_at(field.path, field.span.start)
+    if isinstance(decl, ast.TypeDecl):
+        for path, place, by_hand in unkeyed(tree, tree.package_of(field.path), decl.name):
+            yield finding(tree, path, place, by_hand, field.message, "literal")
 
 
 def _handed_on(carriers: Carriers, uses: Iterable[Occurrence]) -> set[tuple[str, Span]]:

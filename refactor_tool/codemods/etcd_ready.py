@@ -24,6 +24,7 @@ from refactor_tool.codemods import (
 )
 from refactor_tool.codemods._etcd_sites import ID, finding
 from refactor_tool.codemods._k3s import CLI_SERVER, CONFIG, CONTROL, EXECUTOR, package
+from refactor_tool.codemods._literals import unkeyed
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.model import Finding, Leave, Manual, Rewrite, Verdict
@@ -139,6 +140,9 @@ def _field(tree: Tree, found: Sequence[Finding], uses: Sequence[Occurrence]) -> 
             verdict = Rewrite(layout.remove_fields(tree, path, decl.type, (FIELD,)))
         span = field.span if field is not None else decl.name_span
         yield finding(tree, path, span, verdict, f"carries no {FIELD}", "field", "runtime-field")
+        if isinstance(verdict, Rewrite):
+            for where, place, lost in unkeyed(tree, package(tree, CONFIG), "ControlRuntime"):
+                yield finding(tree, where, place, lost, f"carries no {FIELD}", "literal")
 
 
 CODEMOD = Codemod(
