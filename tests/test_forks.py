@@ -257,6 +257,58 @@ def test_an_executor_that_is_copied_with_its_signals(body: str, is_copied: bool)
     assert ("Embedded is copied, and a signal must not be" in told) == is_copied
 
 
+@pytest.mark.parametrize(
+    ("path", "text", "told", "ours"),
+    [
+        (
+            "pkg/util/ready_test.go",
+            "package util\n\nfunc own() {}\n",
+            "pkg/util/ready_test.go is there already",
+            b"Test_UnitReadySignal_ZeroValue",
+        ),
+        (
+            "pkg/util/own_test.go",
+            "package util\n\nfunc Test_UnitReadySignal_Concurrent() {}\n",
+            "Test_UnitReadySignal_Concurrent is declared here",
+            b"Test_UnitReadySignal_ZeroValue",
+        ),
+        (
+            "pkg/util/own_test.go",
+            "package util\n\nvar infoLines = 1\n",
+            "infoLines is declared here",
+            b"Test_UnitWaitForAPIServerReady_Timeout",
+        ),
+        (
+            "pkg/daemons/executor/own_test.go",
+            "package executor\n\ntype unsetExecutor int\n",
+            "unsetExecutor is declared here",
+            b"Test_UnitExecutor_Two",
+        ),
+        (
+            "pkg/cluster/own_test.go",
+            "package cluster\n\ntype remoteDriver int\n",
+            "remoteDriver is declared here",
+            b"Test_UnitCluster_RemoteDB",
+        ),
+        (
+            "pkg/etcd/ready_linux_test.go",
+            "package etcd\n\nfunc own() {}\n",
+            "pkg/etcd/ready_linux_test.go is there already",
+            b"Test_UnitETCD_NewCluster_Migrate",
+        ),
+    ],
+    ids=["file", "test", "variable", "type", "cluster", "etcd"],
+)
+def test_tests_that_are_left_out_are_named(path: str, text: str, told: str, ours: bytes) -> None:
+    result = plan({**fixture(), path: text.encode()})
+    left = [each for each in result.findings if isinstance(each.verdict, Leave) and told in each.verdict.reason]
+    assert [each.path for each in left] == [path]
+    assert not result.problems
+    assert contents(result.final)[path] == text.encode()
+    assert any(ours in data for data in contents(planned().final).values())
+    assert not any(ours in data for data in contents(result.final).values())
+
+
 def test_a_wrapper_that_touches_a_configuration_which_may_be_missing() -> None:
     text = HEAD + (
         "type Fork struct {\n\texecutor.Embedded\n}\n\n"

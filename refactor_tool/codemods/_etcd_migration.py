@@ -16,6 +16,7 @@ from refactor_tool.codemods._etcd_sites import (
     text_of,
 )
 from refactor_tool.codemods._k3s import ETCD, EXECUTOR, MOCK, UTIL, declares, helper, package
+from refactor_tool.codemods._left_out import in_the_way
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree, TypeRef
 from refactor_tool.gosrc.walk import walk
@@ -28,6 +29,13 @@ TEST = Template(
 TEMPLATES = (HELD_BACK, TEST)
 
 _TESTS = "pkg/etcd/ready_linux_test.go"
+_TEST_NAMES = (
+    "etcdExecutor",
+    "blocks",
+    "closedClient",
+    "Test_UnitETCD_NewCluster_Migrate",
+    "Test_UnitETCD_Client_Concurrent",
+)
 _CLIENT = "go.etcd.io/etcd/client/v3"
 
 
@@ -50,6 +58,9 @@ def of_tests(tree: Tree) -> Iterator[Finding]:
             verdict = Leave("cluster knows its test itself", done=True)
         elif anchor and any(_migrations(tree, path, decl)):
             verdict = _held_back(tree, path, decl, call, text_of(tree, path, call.fun.x))
+            kept = in_the_way(tree, ETCD, [_TESTS], _TEST_NAMES) if isinstance(verdict, Rewrite) else None
+            if kept is not None:
+                yield finding(tree, kept.path, kept.span, kept.verdict, "add tests", "tests")
         else:
             test = f"{text_of(tree, path, call.fun.x)}.Test"
             verdict = Rewrite((appended(path, [arg.span for arg in call.args], call.args_span, test),))
@@ -152,7 +163,7 @@ def _tests(tree: Tree) -> tuple[Change, ...]:
     config = _new_config(tree)
     helpers = config is not None and declares(tree, executor, "Set")
     lacks_mock = declares(tree, mock, "Executor") and not declares(tree, mock, "NewReady")
-    if _TESTS in tree.snapshot.files or not fields or not helpers or lacks_mock:
+    if in_the_way(tree, ETCD, [_TESTS], _TEST_NAMES) is not None or not fields or not helpers or lacks_mock:
         return ()
     needs_client = not _checks_client(tree)
     on_demand = bool(methods(tree, ETCD, "ETCD", "startClient"))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from refactor_tool.codemod import Template
 from refactor_tool.codemods._etcd_sites import finding, line_after, methods, parameter_of, receiver_of, top_of
 from refactor_tool.codemods._k3s import CLUSTER, ETCD, package
+from refactor_tool.codemods._left_out import in_the_way
 from refactor_tool.codemods._shapes import uses_of
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree, TypeRef
@@ -18,6 +19,7 @@ TEST = Template("etcd-ready/managed_test.go.j2", ("members", "module"))
 TEMPLATES = (REMOTE, TEST)
 
 _TESTS = "pkg/cluster/managed_test.go"
+_TEST_NAMES = ("remoteDriver", "Test_UnitCluster_RemoteDB", "Test_UnitCluster_RemoteDB_Unmanaged")
 _BY_HAND = "write testRemoteDB, which reads from the datastore once, in its place"
 #: What the function called; one that does more than this is not replaced unseen.
 _POLLING = frozenset({"make", "close", "Test", "EndpointName", "Info", "Infof", "After", "Done", ""})
@@ -31,13 +33,17 @@ def of_remote(tree: Tree) -> Iterator[Finding]:
         yield finding(tree, path, decl.signature, done, message, "test", "cluster-test")
     for path, decl in methods(tree, CLUSTER, "Cluster", "testClusterDB"):
         span = Span(top_of(tree, path, decl), decl.span.end)
-        yield finding(tree, path, span, _replaced(tree, path, decl, span), message, "test", "cluster-test")
+        verdict = _replaced(tree, path, decl, span)
+        yield finding(tree, path, span, verdict, message, "test", "cluster-test")
+        kept = in_the_way(tree, CLUSTER, [_TESTS], _TEST_NAMES) if isinstance(verdict, Rewrite) else None
+        if kept is not None:
+            yield finding(tree, kept.path, kept.span, kept.verdict, "add tests", "tests")
     polled = ast.FieldObject(package(tree, CLUSTER), "Cluster", "testClusterDB")
     for use in uses_of(tree, polled, folder=CLUSTER):
         if tree.title_at(use.path, use.span.start) != "(*Cluster).Start":
             line = tree.line_text(use.path, use.span.start)
-            verdict = Manual(f"the channel of testClusterDB is used here: {line!r}", "use the executor's ETCDReadyChan")
-            yield finding(tree, use.path, use.qualified, verdict, "waits for the executor's channel", "call")
+            by_hand = Manual(f"the channel of testClusterDB is used here: {line!r}", "use the executor's ETCDReadyChan")
+            yield finding(tree, use.path, use.qualified, by_hand, "waits for the executor's channel", "call")
 
 
 def tests_remote_etcd(tree: Tree) -> bool:
@@ -66,7 +72,9 @@ def _replaced(tree: Tree, path: str, decl: ast.FuncDecl, span: Span) -> Verdict:
         "members": members,
         "module": tree.module,
     }
-    new = () if _TESTS in tree.snapshot.files else (NewFile(_TESTS, TEST.filled(values)),)
+    new = (
+        () if in_the_way(tree, CLUSTER, [_TESTS], _TEST_NAMES) is not None else (NewFile(_TESTS, TEST.filled(values)),)
+    )
     return Rewrite((Edit(path, span, REMOTE.filled(values)), *extra, *new))
 
 

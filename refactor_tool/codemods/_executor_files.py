@@ -9,13 +9,32 @@ from refactor_tool.codemods._executor_mock import derive
 from refactor_tool.codemods._executor_runtime import waits_for_runtimes
 from refactor_tool.codemods._executor_state import FIELDS, ID, Executor, Implementer
 from refactor_tool.codemods._k3s import CONFIG, EXECUTOR, MOCK, UTIL, declares, package
+from refactor_tool.codemods._left_out import InTheWay, in_the_way
 from refactor_tool.codemods._shapes import CONTEXT
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree, TypeRef
 from refactor_tool.model import Leave, Manual, NewFile, Rewrite
 
-TEST_NAMES = ("isClosed", "unset", "unsetExecutor")
+#: What the tests of the type behind the channels declare, and those of k3s' own executor.
+SIGNAL_TEST_NAMES = (
+    "isClosed",
+    "Test_UnitReadySignal_ZeroValue",
+    "Test_UnitReadySignal_CloseIfNil",
+    "Test_UnitReadySignal_Concurrent",
+    "Test_UnitReadySignal_Independent",
+    "Test_UnitWaitReady",
+)
+TEST_NAMES = (
+    "isClosed",
+    "unset",
+    "unsetExecutor",
+    "Test_UnitEmbedded_ReadyChan_BeforeBootstrap",
+    "Test_UnitExecutor_Two",
+    "Test_UnitExecutor_NotSet",
+    "Test_UnitWaitReady_NotBootstrapped",
+)
 
+SIGNAL_PATHS = (f"{UTIL}/ready.go", f"{UTIL}/ready_signal.go")
 READY = Template(f"{ID}/ready.go.j2")
 READY_TEST = Template(f"{ID}/ready_test.go.j2")
 EXECUTOR_TEST = Template(f"{ID}/executor_ready_test.go.j2", ("header", "util", "variable"))
@@ -33,15 +52,23 @@ def signal(tree: Tree, tests: tuple[NewFile, ...]) -> Rewrite | Manual | Leave:
         return other
     if len(known) == 2:
         return Rewrite(tests) if tests else Leave("the type behind the channels is there already", done=True)
-    path = _free(tree, f"{UTIL}/ready.go", f"{UTIL}/ready_signal.go")
+    path = _free(tree, *SIGNAL_PATHS)
     if known or path is None:
         what = f"declares {known[0]}" if known else "has files of the names that the new one could have"
         reason = f"{UTIL} {what} already, but not all that goes with it"
         return Manual(reason, "add the type util.ReadySignal and the function util.WaitReady by hand")
-    test = path.replace(".go", "_test.go")
-    if test in tree.snapshot.files or declares(tree, util, "isClosed"):
-        return Rewrite((NewFile(path, READY.filled({})), *tests))
-    return Rewrite((NewFile(path, READY.filled({})), NewFile(test, READY_TEST.filled({})), *tests))
+    added = NewFile(path, READY.filled({}))
+    if signal_tests_left_out(tree) is not None:
+        return Rewrite((added, *tests))
+    return Rewrite((added, NewFile(path.replace(".go", "_test.go"), READY_TEST.filled({})), *tests))
+
+
+def signal_tests_left_out(tree: Tree) -> InTheWay | None:
+    """Return what keeps the tests of the type behind the channels out, where that is added."""
+    path = _free(tree, *SIGNAL_PATHS)
+    if path is None or declares(tree, package(tree, UTIL), "ReadySignal"):
+        return None
+    return in_the_way(tree, UTIL, [path.replace(".go", "_test.go")], SIGNAL_TEST_NAMES)
 
 
 def another_helper(tree: Tree) -> Manual | None:
@@ -84,13 +111,10 @@ def mock(tree: Tree, path: str, interface: ast.InterfaceType, missing: Sequence[
 
 def tests_of_embedded(tree: Tree, variable: str, known: Sequence[Implementer]) -> tuple[NewFile, ...]:
     """Return the tests of k3s' own executor where it gets all signals now, and no test has their names."""
-    executor = package(tree, EXECUTOR)
-    embedded = next((found for found in known if isinstance(found, Executor) and found.is_embedded), None)
-    if embedded is None or embedded.package != executor or len(embedded.lacking) < len(FIELDS) or not variable:
+    embedded = _bare_embedded(tree, known)
+    if embedded is None or not variable or embedded_tests_left_out(tree, known) is not None:
         return ()
     ready, embed = f"{EXECUTOR}/ready_test.go", f"{EXECUTOR}/embed_test.go"
-    if ready in tree.snapshot.files or any(declares(tree, executor, name) for name in TEST_NAMES):
-        return ()
     values = {"header": _header(tree, embedded.path), "util": package(tree, UTIL), "variable": variable}
     out = [NewFile(ready, EXECUTOR_TEST.filled(values))]
     if embed not in tree.snapshot.files and not embedded.has("CRI"):
@@ -98,6 +122,21 @@ def tests_of_embedded(tree: Tree, variable: str, known: Sequence[Implementer]) -
         values = {"header": _header(tree, embedded.home), "config": package(tree, CONFIG), "waits": waits}
         out.append(NewFile(embed, EMBED_TEST.filled(values)))
     return tuple(out)
+
+
+def embedded_tests_left_out(tree: Tree, known: Sequence[Implementer]) -> InTheWay | None:
+    """Return what keeps the tests of k3s' own executor out, where it gets all signals now."""
+    if _bare_embedded(tree, known) is None:
+        return None
+    return in_the_way(tree, EXECUTOR, [f"{EXECUTOR}/ready_test.go"], TEST_NAMES)
+
+
+def _bare_embedded(tree: Tree, known: Sequence[Implementer]) -> Executor | None:
+    """Return k3s' own executor where it has no signal yet."""
+    embedded = next((found for found in known if isinstance(found, Executor) and found.is_embedded), None)
+    if embedded is None or embedded.package != package(tree, EXECUTOR) or len(embedded.lacking) < len(FIELDS):
+        return None
+    return embedded
 
 
 def _header(tree: Tree, path: str) -> str:

@@ -10,7 +10,15 @@ from collections.abc import Container, Iterator, Sequence
 from typing import assert_never
 
 from refactor_tool.codemod import Anchor, Codemod, Template
-from refactor_tool.codemods._executor_files import FILE_TEMPLATES, another_helper, mock, signal, tests_of_embedded
+from refactor_tool.codemods._executor_files import (
+    FILE_TEMPLATES,
+    another_helper,
+    embedded_tests_left_out,
+    mock,
+    signal,
+    signal_tests_left_out,
+    tests_of_embedded,
+)
 from refactor_tool.codemods._executor_runtime import RUNTIME_TEMPLATES, STARTS, missing_cri, starts
 from refactor_tool.codemods._executor_state import (
     CHANNELS,
@@ -59,6 +67,8 @@ def find(tree: Tree) -> Iterator[Finding]:
         added = signal(tree, (*beside, *tests_of_embedded(tree, variable, known)))
         message = "add the type behind the channels"
         yield site(tree, ID, path, decl.name_span, added, message, channel="none", shape="signal")
+        for kept in filter(None, (signal_tests_left_out(tree), embedded_tests_left_out(tree, known))):
+            yield site(tree, ID, kept.path, kept.span, kept.verdict, "add tests", channel="none", shape="tests")
     yield from _forwarders(tree, forwarders, variable, has)
     for implementer in known:
         yield from _implementer(tree, implementer)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from refactor_tool.codemod import Anchor, Codemod, Template
 from refactor_tool.codemods._k3s import TAKE_KUBECONFIG, UTIL, declares, package, site, takes_client
+from refactor_tool.codemods._left_out import in_the_way
 from refactor_tool.codemods._readyz_poll import ReadyzPoll, recognise
 from refactor_tool.codemods._shapes import LOGRUS, PKG_ERRORS, cannot_name, needs, wrapped
 from refactor_tool.gosrc import ast, layout
@@ -40,7 +41,12 @@ PACKAGES = {
 REQUEST_LIMIT = "readyzRequestTimeout"
 NEW_NAMES = ("newReadyzClient", "checkReadyz", "readyzPollInterval", REQUEST_LIMIT)
 TEST_PATHS = (f"{UTIL}/api_test.go", f"{UTIL}/readyz_test.go")
-TEST_NAMES = ("notReadyBody", "writeKubeConfig", "infoLines", f"Test_Unit{WAIT}_Timeout")
+TEST_NAMES = (
+    "notReadyBody",
+    "writeKubeConfig",
+    "infoLines",
+    *(f"Test_Unit{WAIT}_{what}" for what in "Timeout CauseChanges Canceled Hung Status BadKubeConfig".split()),
+)
 INSTRUCTION = (
     "poll with a function that reads the body of /readyz with DoRaw and returns its [-] lines as the error; limit each"
     " request to 15 seconds, log a reason when it changes, and wrap the poll's error together with the last reason"
@@ -76,6 +82,9 @@ def find(tree: Tree) -> Iterator[Finding]:
             shape="readyz-poll",
             anchor="wait-for-apiserver-ready",
         )
+        kept = in_the_way(tree, UTIL, TEST_PATHS, TEST_NAMES) if isinstance(verdict, Rewrite) else None
+        if kept is not None:
+            yield site(tree, ID, kept.path, kept.span, kept.verdict, "add tests", channel="apiserver", shape="tests")
     for path, constant, _ in tree.variables(util, LIMIT):
         stays = Leave("how long its callers wait for the apiserver does not change")
         span = _with_doc(constant)
@@ -185,9 +194,8 @@ def _constants_place(tree: Tree, path: str, decl: ast.FuncDecl) -> Span:
 
 def _tests(tree: Tree, text: Fragment) -> tuple[Change, ...]:
     """Return the test file, nothing where the package has tests of these names."""
-    util = package(tree, UTIL)
     path = next((path for path in TEST_PATHS if path not in tree.snapshot.files), None)
-    if path is None or any(declares(tree, util, name) for name in TEST_NAMES):
+    if path is None or in_the_way(tree, UTIL, TEST_PATHS, TEST_NAMES) is not None:
         return ()
     return (NewFile(path, text),)
 
