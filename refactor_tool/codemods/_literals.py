@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from refactor_tool.codemods._shapes import whole_function
@@ -13,6 +14,12 @@ from refactor_tool.model import Manual, Span
 
 #: Types whose literals hold others, which need not write their own type.
 _LISTS = frozenset(("slice_type", "array_type", "implicit_length_array_type", "map_type"))
+_OPENED = re.compile(rb"\s*\{")
+_KEYED = re.compile(rb"\s*\{\s*(?:\}|\w+\s*:)")
+_POINTER = re.compile(rb"\*\s*(?:\w+\s*\.\s*)?$")
+_IN_LIST = re.compile(rb"\]\s*\*?\s*(?:\w+\s*\.\s*)?$")
+#: How far before the name of a type its package and what it is an element of are looked for, in bytes.
+_LOOK_BACK = 80
 
 
 def unkeyed(tree: Tree, owner: str, name: str) -> Iterator[tuple[str, Span, Manual]]:
@@ -21,13 +28,21 @@ def unkeyed(tree: Tree, owner: str, name: str) -> Iterator[tuple[str, Span, Manu
         if not tree.knows(path, owner):
             continue
         data = tree.data(path)
-        places = [at for at in word_places(data, name.encode()) if data[at.end : at.end + 8].lstrip().startswith(b"{")]
+        places = [at for at in word_places(data, name.encode()) if _may_be_unkeyed(data, at)]
         for use in tree.occurrences_at(path, places):
             for literal in _literals(tree, path, use.qualified) if use.object == ast.PackageObject(owner, name) else ():
                 if literal.elements and literal.elements[0].key is None:
                     line = tree.line_text(path, literal.span.start)
                     reason = f"{name} gets its values by position here, and its fields change: {line!r}"
                     yield path, literal.span, Manual(reason, "name the fields in it, and plan again")
+
+
+def _may_be_unkeyed(data: bytes, at: Span) -> bool:
+    """Tell by the bytes around the name of a type whether a literal may begin there whose values have no names."""
+    if not _OPENED.match(data, at.end):
+        return False
+    before = data[max(0, at.start - _LOOK_BACK) : at.start]
+    return bool(_IN_LIST.search(before)) or not (_POINTER.search(before) or _KEYED.match(data, at.end))
 
 
 def _literals(tree: Tree, path: str, place: Span) -> Iterator[ast.Composite]:

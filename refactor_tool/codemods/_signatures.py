@@ -6,7 +6,6 @@ included, and every caller. Each of these places says for itself whether it is c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -25,11 +24,15 @@ from refactor_tool.codemods._shapes import (
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import trail
+from refactor_tool.gosrc.words import word_places
 from refactor_tool.model import Change, Edit, Leave, Manual, Rewrite, Span, Verdict
 from refactor_tool.record import record
 
 #: The argument that is the channel where no declaration has it any more: all these methods take the context first.
 _AFTER_CONTEXT = 1
+#: What may stand before a method of an interface, and how many blanks between them are looked through.
+_BEFORE_METHOD = (b"{", b";", b"\n", b"*/")
+_LOOK_BACK = 80
 
 
 @record
@@ -82,10 +85,12 @@ def demands(tree: Tree, method: str, *needles: bytes) -> Iterator[tuple[str, str
     Wherever they are written: declared, asserted, or the type of something. `needles` as for `Tree.files_with`.
     """
     own = tree.interface(package(tree, EXECUTOR), "Executor")
-    may_be = re.compile(rb"(?:[{;\n]|\*/)[ \t\r]*(" + re.escape(method.encode()) + rb")\(")
     for path in tree.files_with(*(needles or (method.encode(),))):
         data = tree.data(path)
-        for at in (Span(*match.span(1)) for match in may_be.finditer(data) if b"interface" in data):
+        for at in word_places(data, method.encode()) if b"interface" in data else ():
+            before = data[max(0, at.start - _LOOK_BACK) : at.start].rstrip(b" \t\r")
+            if not data.startswith(b"(", at.end) or (before and not before.endswith(_BEFORE_METHOD)):
+                continue
             asked = tree.interface_at(path, at)
             decl = tree.decl_at(path, at.start)
             named = isinstance(decl, ast.TypeDecl) and asked is not None and decl.type.span == asked.span
