@@ -21,22 +21,24 @@ TAIL = "\tif !started {\n\t\treturn agent.Agent(ctx, node, proxy)\n\t}\n\treturn
     [
         pytest.param("\tvar started bool\n", "\tvar started = false\n", "manual order", id="flag-with-a-value"),
         pytest.param(
-            "\tvar started bool\n", "\tlog()\n\tvar started bool\n", "rewrite order", id="log-line-at-the-top"
+            "\tvar started bool\n", "\tprepare()\n\tvar started bool\n", "rewrite order", id="unknown-call-at-the-top"
         ),
-        pytest.param("\tvar started bool\n", "\tvar started bool\n\tlog()\n", "manual order", id="log-line-in-between"),
+        pytest.param(
+            "\tvar started bool\n", "\tvar started bool\n\tprepare()\n", "manual order", id="unknown-call-in-between"
+        ),
         pytest.param(
             "\tif err := tunnelSetup",
-            "\tlog()\n\tif err := tunnelSetup",
-            "rewrite order",
-            id="log-line-before-the-tunnel",
+            "\tprepare()\n\tif err := tunnelSetup",
+            "manual order",
+            id="unknown-call-before-the-tunnel",
         ),
         pytest.param(
-            "\tif !started {", "\tlog()\n\tif !started {", "rewrite order", id="log-line-after-the-last-set-up"
+            "\tif !started {", "\tprepare()\n\tif !started {", "manual order", id="unknown-call-after-the-last-set-up"
         ),
-        pytest.param(TAIL, f"{TAIL[:-11]}\tlog()\n\treturn nil\n", "manual order", id="log-line-at-the-end"),
+        pytest.param(TAIL, f"{TAIL[:-11]}\tprepare()\n\treturn nil\n", "manual order", id="unknown-call-at-the-end"),
         pytest.param("\tif !started {", "\tif started == false {", "manual order", id="flag-compared-in-another-way"),
         pytest.param(
-            "\t\tif err := waitForAddresses(ctx, node); err != nil {\n\t\t\treturn err\n\t\t}\n",
+            "\t\tif err := waitForAPIServerAddresses(ctx, node); err != nil {\n\t\t\treturn err\n\t\t}\n",
             "",
             "manual order",
             id="nothing-to-wait-for",
@@ -73,13 +75,13 @@ def test_a_changed_function_gets_its_own_verdict(old: str, new: str, wanted: str
 
 
 def test_an_unknown_order_does_not_hold_back_anything_and_shows_its_statements() -> None:
-    tree = mutated(CODEMOD, CASE, RUN, "\tvar started bool\n", "\tvar started bool\n\tlog()\n")
+    tree = mutated(CODEMOD, CASE, RUN, "\tvar started bool\n", "\tvar started bool\n\tprepare()\n")
 
     (found,) = find(tree, CODEMOD)
 
     assert isinstance(found.verdict, Manual)
     assert not found.verdict.blocks
-    assert "var started bool; log(); if !cfg.ClusterReset" in found.verdict.reason
+    assert "var started bool; prepare(); if !cfg.ClusterReset" in found.verdict.reason
     assert not run_codemod(tree, CODEMOD, load_templates()).problems
 
 

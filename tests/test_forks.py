@@ -361,6 +361,27 @@ def test_a_lock_of_another_kind() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('logrus.Info("The tunnel is set up")', ""),
+        (
+            "if err := prepareKubelet(nodeConfig); err != nil {\n\t\treturn err\n\t}",
+            "before it starts",
+        ),
+        ('nodeConfig.AgentConfig.NodeName += "-fork"', "before it starts"),
+        ('os.Setenv("FORK", "yes")', "before it starts"),
+        ("// the tunnel is up, and the kubelet starts now", "tells the old order"),
+    ],
+)
+def test_what_a_fork_does_before_the_agent_starts(line: str, told: str) -> None:
+    old = "\t\tagentRan = true\n\t}\n\n"
+    files = edited("pkg/agent/run.go", old, f"{old}\t{line}\n")
+    found = [str(each.verdict) for each in plan(files).findings if each.id == "agent-start-order"]
+    assert any(told in verdict for verdict in found)
+    assert any(verdict.startswith("Manual") for verdict in found) is bool(told)
+
+
+@pytest.mark.parametrize(
     ("path", "line", "told"),
     [
         ("pkg/daemons/executor/etcd.go", "e.etcdReady.Close()\n", "nothing closes Embedded.etcdReady"),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from refactor_tool.codemod import Anchor, Codemod, Template
 from refactor_tool.codemods import _shapes
-from refactor_tool.codemods._k3s import AGENT, DAEMONS_AGENT, EXECUTOR, package, site
+from refactor_tool.codemods._k3s import AGENT, DAEMONS_AGENT, EXECUTOR, TUNNEL, package, site
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree
 from refactor_tool.gosrc.walk import Node, walk
@@ -32,6 +32,13 @@ _DOC = Template(f"{ID}/doc.go.j2", ("monitoring", "name"))
 _RKE2 = re.compile(rf"\brke2\b|{HINT}", re.IGNORECASE)
 _OLD_ORDER = re.compile(r"tunnel.*(?:kubelet|agent)|(?:kubelet|agent).*tunnel", re.IGNORECASE | re.DOTALL)
 _WAIT = re.compile(rb"\b(?:WaitForAPIServerReady|APIServerReadyChan)\b")
+#: The functions that may as well run after the agent's start.
+_KNOWN = (
+    (AGENT, "waitForAPIServerAddresses"),
+    (AGENT, "tunnelSetup"),
+    (AGENT, "certMonitorSetup"),
+    (TUNNEL, "Setup"),
+)
 
 
 def find(tree: Tree) -> Iterator[Finding]:
@@ -65,6 +72,11 @@ def _verdict(tree: Tree, path: str, decl: ast.FuncDecl) -> Verdict:
     if order is None or len(starts) != 3:
         outline = "; ".join(tree.text(path, stmt.span).splitlines()[0] for stmt in decl.body.stmts)
         return Manual(f"the statements of {NAME} are not the known ones: {outline}", BY_HAND)
+    between = (*(each for each in order.wait if not _reads_addresses(each)), *order.setup)
+    unknown = next((stmt for stmt in between if not _may_follow(tree, path, decl, stmt)), None)
+    if unknown is not None:
+        line = tree.line_text(path, unknown.span.start)
+        return Manual(f"the agent may need what is done before it starts: {line!r}", BY_HAND)
     return _rewrite(tree, path, decl, order)
 
 
@@ -141,6 +153,32 @@ def _early_start(tree: Tree, path: str, decl: ast.FuncDecl, stmt: ast.If, flag: 
             return None
 
 
+def _reads_addresses(stmt: ast.Stmt) -> bool:
+    """Tell whether a statement waits for the addresses right here, as it did before it had a function of its own."""
+    return isinstance(stmt, ast.For | ast.Select) and _mentions(stmt, "APIAddressCh")
+
+
+def _may_follow(tree: Tree, path: str, decl: ast.FuncDecl, stmt: ast.Stmt) -> bool:
+    """Tell whether a statement may as well run after the agent's start: a log line, or the guard of a known function.
+
+    Whatever else it calls may prepare what the agent reads.
+    """
+    if _shapes.logs(tree, path, stmt):
+        return True
+    if isinstance(stmt, ast.If) and stmt.init is None and stmt.else_ is None and not any(_calls(stmt.cond)):
+        return all(_may_follow(tree, path, decl, each) for each in stmt.then.stmts)
+    call = next(_calls(stmt), None)
+    guard = _shapes.guard_at(decl, call.span, more=True) if call is not None else None
+    return (
+        guard is not None
+        and guard.stmt == stmt
+        and any(tree.calls(path, guard.call) == ast.PackageObject(package(tree, at), name) for at, name in _KNOWN)
+        and isinstance(guard.exit, ast.Return)
+        and all(_shapes.logs(tree, path, each) for each in guard.before)
+        and not any(any(_calls(arg)) for arg in guard.call.args)
+    )
+
+
 def _returned(tree: Tree, path: str, decl: ast.FuncDecl, call: ast.Call) -> bool:
     """Tell whether a call stands in a guard that does nothing but return its error."""
     guard = _shapes.guard_at(decl, call.span)
@@ -151,7 +189,7 @@ def _mentions(node: Node, name: str) -> bool:
     return any(isinstance(each, ast.Selector) and each.name == name for each in walk(node))
 
 
-def _calls(node: ast.Stmt | ast.FuncDecl) -> Iterator[ast.Call]:
+def _calls(node: ast.Stmt | ast.Expr | ast.FuncDecl) -> Iterator[ast.Call]:
     return (each for each in walk(node) if isinstance(each, ast.Call))
 
 
@@ -174,6 +212,9 @@ def _rewrite(tree: Tree, path: str, decl: ast.FuncDecl, order: Order) -> Verdict
     for group in groups:
         if not above.contains(group) and not _is_old(tree, path, group):
             return Manual(f"the comment {tree.text(path, group)!r} would be lost", BY_HAND)
+    for group in _comments(tree, path, Span(rest.end, tail.start)):
+        if _OLD_ORDER.search(tree.text(path, group)):
+            return Manual(f"the comment {tree.text(path, group)!r} tells the old order", BY_HAND)
     condition = tree.text(path, order.etcd_only.cond.span)
     comment = "\n".join(line.strip() for text in moved for line in text.splitlines())
     start = Fragment.of(_AGENT_FIRST.name, indent, lines=True, agent=agent, condition=condition, comment=comment)
