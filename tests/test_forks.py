@@ -360,6 +360,39 @@ def test_a_lock_of_another_kind() -> None:
     assert "clientMu that is no sync.Mutex" in reasons(result)
 
 
+@pytest.mark.parametrize("runtime", ["Docker", "Containerd"])
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('logrus.Info("The container runtime is up")', ""),
+        ("go watchImages(ctx)", ""),
+        ("<-imagesLoaded", "as ready before '<-imagesLoaded'"),
+        ("if err := importImages(ctx); err != nil {\n\t\t\treturn err\n\t\t}", "as ready before 'if err := import"),
+    ],
+)
+def test_what_a_fork_does_before_its_container_runtime_is_ready(runtime: str, line: str, told: str) -> None:
+    start = f"\t\tif err := executor.{runtime}(ctx, nodeConfig); err != nil {{\n\t\t\treturn err\n\t\t}}\n"
+    result = reasons(plan(edited("pkg/agent/run.go", start, f"{start}\t\t{line}\n")))
+    assert told in result
+    assert bool(result) is bool(told)
+
+
+@pytest.mark.parametrize(
+    ("checked", "told"),
+    [
+        ("err := CALL\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n", ""),
+        ("if err := CALL; err != nil {\n\t\t\tlogrus.Warn(err)\n\t\t}\n", "as ready before"),
+        ("_ = CALL\n", "as ready before"),
+    ],
+)
+def test_a_container_runtime_whose_error_is_returned_in_another_way(checked: str, told: str) -> None:
+    call = "executor.Containerd(ctx, nodeConfig)"
+    start = f"if err := {call}; err != nil {{\n\t\t\treturn err\n\t\t}}\n"
+    result = reasons(plan(edited("pkg/agent/run.go", start, checked.replace("CALL", call))))
+    assert told in result
+    assert bool(result) is bool(told)
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [

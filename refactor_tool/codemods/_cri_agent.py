@@ -42,7 +42,7 @@ def closing(carriers: Carriers, use: Occurrence) -> Finding:
     elif not starts:
         verdict, anchor = _standalone(tree, path, stmt, before), "run-standalone"
     elif any(start.by_executor for start in starts):
-        verdict, anchor = _else_branch(tree, path, stmt, before, starts), "agent-run"
+        verdict, anchor = _else_branch(tree, path, whole, stmt, before, starts), "agent-run"
     else:
         verdict, anchor = _after_starts(tree, path, stmt, before, starts), "agent-run"
     return finding(tree, path, stmt.span, verdict, "call executor.CRI", "close-channel", anchor)
@@ -188,7 +188,9 @@ def _tested(carriers: Carriers, path: str, nodes: Sequence[Node]) -> Span | None
     return None
 
 
-def _else_branch(tree: Tree, path: str, stmt: ast.Stmt, before: Sequence[ast.Stmt], starts: Sequence[Start]) -> Verdict:
+def _else_branch(
+    tree: Tree, path: str, decl: ast.FuncDecl, stmt: ast.Stmt, before: Sequence[ast.Stmt], starts: Sequence[Start]
+) -> Verdict:
     """Add the last branch to the `if` that starts one of two runtimes, and remove what closed the channel after it."""
     chain = next((each for each in reversed(before) if not _shapes.logs(tree, path, each)), None)
     branches, last = _branches(chain)
@@ -198,6 +200,13 @@ def _else_branch(tree: Tree, path: str, stmt: ast.Stmt, before: Sequence[ast.Stm
         return Manual("the statement before does not start docker, else containerd, and nothing else", BY_HAND)
     if len(args) != 1 or len(starts[0].args) != 2:
         return Manual("docker and containerd are not started with the same context and node", BY_HAND)
+    later = next(
+        (each for each in (_later(tree, path, decl, branch.then, starts) for branch in branches) if each), None
+    )
+    if later is not None:
+        line = tree.line_text(path, later.span.start)
+        reason = f"the executor would report the container runtime as ready before {line!r}"
+        return Manual(reason, "let the executor do that as part of the start, or do it before; then plan again")
     gone = _shapes.remove_statements(tree, path, (stmt.span,))
     if last is not None:
         known = any(isinstance(node, ast.Call) and _is_cri(tree, tree.calls(path, node)) for node in walk(last))
@@ -237,6 +246,37 @@ def _chosen(cond: ast.Expr) -> str:
 def _started(block: ast.Block, starts: Sequence[Start]) -> str:
     """Return what a block starts, whatever happens in it."""
     return "".join(start.runtime for start in starts if block.span.contains(start.span) and _is_certain(block, start))
+
+
+def _later(tree: Tree, path: str, decl: ast.FuncDecl, block: ast.Block, starts: Sequence[Start]) -> ast.Stmt | None:
+    """Return what a block does between the start of its runtime and its end, where that may take long or fail."""
+    start = next(each.span for each in starts if block.span.contains(each.span))
+    at = next(at for at, stmt in enumerate(block.stmts) if stmt.span.contains(start))
+    first, rest = block.stmts[at], block.stmts[at + 1 :]
+    match first, rest:
+        case ast.Assign(lhs=(ast.Ident(name=err),), rhs=(ast.Call(span=span),)), (check, *after) if (
+            span == start and isinstance(check, ast.If) and check.init is None and _returns(tree, path, check, err)
+        ):
+            rest = tuple(after)
+        case _:
+            guard = _shapes.guard_at(decl, start, more=True)
+            if guard is None or guard.stmt != first or not _returns(tree, path, first, guard.err):
+                return first
+    quick = (ast.Go, ast.Defer)
+    return next((stmt for stmt in rest if not isinstance(stmt, quick) and not _shapes.logs(tree, path, stmt)), None)
+
+
+def _returns(tree: Tree, path: str, stmt: ast.Stmt, err: str) -> bool:
+    """Tell whether a statement does nothing but return where an error is set."""
+    match stmt:
+        case ast.If(
+            cond=ast.Binary(op="!=", x=ast.Ident(name=tested), y=ast.Ident(name="nil")),
+            then=ast.Block(stmts=(*logged, ast.Return())),
+            else_=None,
+        ):
+            return tested == err and all(_shapes.logs(tree, path, each) for each in logged)
+        case _:
+            return False
 
 
 def _is_certain(block: ast.Block, start: Start) -> bool:
