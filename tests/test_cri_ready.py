@@ -181,8 +181,8 @@ START = "\t\tif err := executor.Containerd(ctx, node); err != nil {\n\t\t\tretur
             "run",
             "\tagent.Debug = true",
             "\tclose(containerRuntimeReady)\n\tagent.Debug = true",
-            ["rewrite local", "rewrite call", "rewrite field-assignment", "rewrite close"],
-            id="variable-closed-at-once",
+            ["manual local", "rewrite call", "rewrite field-assignment", "manual close"],
+            id="variable-closed-though-no-executor-runs",
         ),
         pytest.param(
             SERVER,

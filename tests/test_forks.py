@@ -360,6 +360,58 @@ def test_a_lock_of_another_kind() -> None:
     assert "clientMu that is no sync.Mutex" in reasons(result)
 
 
+RESTORE = """package restore
+
+import (
+	"context"
+
+	"github.com/k3s-io/k3s/pkg/daemons/config"
+	"github.com/k3s-io/k3s/pkg/etcd"
+)
+
+func Restore(ctx context.Context, cfg *config.Control) error {
+	LINES
+	e := etcd.NewETCD()
+	if err := e.SetControlConfig(cfg); err != nil {
+		return err
+	}
+	return e.Reset(ctx, nil)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (
+            "ready := make(chan struct{})\n\tclose(ready)\n\tcfg.Runtime = config.NewRuntime(ready)",
+            "nothing closes the executor's channel in the place of 'close(ready)'",
+        ),
+        (
+            "ready := make(chan struct{})\n\tgo func() {\n\t\tclose(ready)\n\t}()\n"
+            "\tcfg.Runtime = config.NewRuntime(ready)",
+            "ready is closed by a function of its own",
+        ),
+        ("cfg.Runtime = config.NewRuntime(closed)", "the argument 'closed' of NewRuntime cannot just be dropped"),
+        ("cfg.Runtime = config.NewRuntime(nil)", ""),
+    ],
+)
+def test_a_command_that_closes_the_channel_by_itself(lines: str, told: str) -> None:
+    text = RESTORE.replace("LINES", lines)
+    if "closed" in lines:
+        text += "\nvar closed = make(chan struct{})\n\nfunc init() { close(closed) }\n"
+    result = reasons(plan({**fixture(), "pkg/cli/restore/restore.go": text.encode()}))
+    assert told in result
+    assert bool(result) is bool(told)
+
+
+def test_a_close_that_has_a_condition() -> None:
+    old = "\tagentConfig.ContainerRuntimeReady = containerRuntimeReady\n"
+    close = "\tif cfg.DisableAgent {\n\t\tclose(containerRuntimeReady)\n\t}\n"
+    told = reasons(plan(edited("pkg/cli/server/server.go", old, close + old)))
+    assert "nothing would be left in the branch of 'close(containerRuntimeReady)'" in told
+
+
 @pytest.mark.parametrize("runtime", ["Docker", "Containerd"])
 @pytest.mark.parametrize(
     ("line", "told"),

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from refactor_tool.codemods import _shapes
-from refactor_tool.codemods._k3s import CMDS, CONFIG, CRI_FIELDS, package, site
+from refactor_tool.codemods._k3s import AGENT, CMDS, CONFIG, CRI_FIELDS, EXECUTOR, package, site
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree
-from refactor_tool.gosrc.walk import Node, statement, trail
+from refactor_tool.gosrc.walk import Node, functions_at, statement, trail, walk
 from refactor_tool.model import Finding, Leave, Manual, Rewrite, Span, Verdict
 from refactor_tool.record import record
 
@@ -63,6 +63,23 @@ class Carriers:
                 case _:
                     pass
         return False
+
+    def may_drop(self, path: str, value: ast.Expr) -> bool:
+        """Tell whether nothing is lost when a value is handed on no longer.
+
+        That is so for what was made on the spot and for the fields; a variable of a function, or the parameter of
+        `NewRuntime`, is judged by itself. Whatever else closes one of another kind would do so for nobody.
+        """
+        match value, self.tree.resolve(path, value):
+            case ast.Ident(), ast.LocalObject(kind=kind):
+                decl = self.tree.function_at(path, value.span.start)
+                return kind == "var" or (decl is not None and decl.name == self.new_runtime.name)
+            case ast.Ident(name=name), _:
+                return name == "nil"
+            case ast.Selector(), _:
+                return self.is_field(path, value)
+            case _:
+                return is_pure(value)
 
 
 def finding(tree: Tree, path: str, span: Span, verdict: Verdict, message: str, shape: str, anchor: str = "") -> Finding:
@@ -123,7 +140,7 @@ def key(carriers: Carriers, use: Occurrence) -> Finding:
     index = next(at for at, element in enumerate(literal.elements) if element.span.contains(use.span))
     element = literal.elements[index]
     start = literal.type.span.end + 1 if literal.type is not None else literal.span.start + 1
-    if not is_pure(element.value):
+    if not carriers.may_drop(path, element.value):
         what = tree.text(path, element.value.span)
         verdict: Verdict = Manual(f"{what!r} does more than name a channel", BY_HAND)
     elif layout.whole_lines(tree.data(path), element.span).contains(literal.span):
@@ -181,16 +198,12 @@ def call(carriers: Carriers, use: Occurrence) -> Finding:
     match called.args:
         case ():
             verdict: Verdict = Leave("NewRuntime takes no channel here", done=True)
-        case (value,) if is_pure(value) and not _is_parameter(tree.resolve(path, value)):
+        case (value,) if carriers.may_drop(path, value):
             verdict = _shapes.combined(_shapes.drop_item(tree, path, [value.span], 0, called.args_span))
         case _:
             what = tree.text(path, called.args_span).strip()
             verdict = Manual(f"the argument {what!r} of NewRuntime cannot just be dropped", BY_HAND)
     return finding(tree, path, called.span, verdict, message, "call")
-
-
-def _is_parameter(found: ast.Object) -> bool:
-    return isinstance(found, ast.LocalObject) and found.kind != "var"
 
 
 # --- variables that feed them -----------------------------------------------------------------------
@@ -247,8 +260,9 @@ def _variable(carriers: Carriers, path: str, local: ast.LocalObject) -> Variable
                 gone[span] = "local"
             case _, ast.VarStmt(span=span, specs=(ast.VarSpec(names=(_,), values=()),)) if found.span == local.at:
                 gone[span] = "local"
-            case "close", ast.ExprStmt(span=span):
+            case "close", ast.ExprStmt(span=span) as stmt:
                 gone[span] = "close"
+                refusal = refusal or _lost_close(tree, path, nodes, stmt, local)
             case "assignment", ast.Assign(lhs=(ast.Ident(),), rhs=(right,)) as stmt if carriers.is_field(path, right):
                 whole = _with_if(nodes, stmt)
                 gone[whole or stmt.span] = "local-assignment"
@@ -270,7 +284,35 @@ def _variable(carriers: Carriers, path: str, local: ast.LocalObject) -> Variable
     return Variable(local, findings, frozenset(covers))
 
 
-def _with_if(nodes: tuple[Node, ...], stmt: ast.Assign) -> Span | None:
+def _lost_close(
+    tree: Tree, path: str, nodes: tuple[Node, ...], stmt: ast.ExprStmt, local: ast.LocalObject
+) -> Manual | None:
+    """Refuse to take out a close that has a condition, or in whose place the executor closes nothing.
+
+    A test has an executor that is ready (`GenerateRuntime`).
+    """
+    line = tree.line_text(path, stmt.span.start)
+    decl = nodes[0]
+    if not isinstance(decl, ast.FuncDecl) or functions_at(decl, stmt.span) != functions_at(decl, local.at):
+        return Manual(f"{local.name} is closed by a function of its own: {line!r}", BY_HAND)
+    if _with_if(nodes, stmt) != stmt.span:
+        return Manual(f"nothing would be left in the branch of {line!r}", BY_HAND)
+    later = (node for node in walk(decl) if isinstance(node, ast.Call) and node.span.start >= stmt.span.end)
+    if tree.file(path).test or any(tree.calls(path, call) in _starting(tree) for call in later):
+        return None
+    return Manual(
+        f"nothing closes the executor's channel in the place of {line!r}",
+        "bootstrap an executor and call executor.CRI, which closes its channel; then delete this",
+    )
+
+
+def _starting(tree: Tree) -> frozenset[ast.Object]:
+    """Return what ends with the executor's channel closed: its methods for a container runtime, and the agent."""
+    names = [(EXECUTOR, name) for name in ("CRI", "Containerd", "Docker")] + [(AGENT, "Run"), (AGENT, "RunStandalone")]
+    return frozenset(ast.PackageObject(package(tree, folder), name) for folder, name in names)
+
+
+def _with_if(nodes: tuple[Node, ...], stmt: ast.Assign | ast.ExprStmt) -> Span | None:
     """Return the span of a statement, or of the nil check that holds nothing else; None for another `if` left empty."""
     around = next((node for node in reversed(nodes) if isinstance(node, ast.If)), None)
     match around:

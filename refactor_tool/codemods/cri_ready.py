@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from refactor_tool.codemod import Anchor, Codemod, Template
 from refactor_tool.codemods import _cri_agent, _cri_carriers, _shapes
-from refactor_tool.codemods._cri_carriers import BY_HAND, ID, Carriers, Variable, finding, is_pure, nodes_at
+from refactor_tool.codemods._cri_carriers import BY_HAND, ID, Carriers, Variable, finding, nodes_at
 from refactor_tool.codemods._k3s import ETCD, EXECUTOR, MOCK, declares, folder_of, package, relocated
 from refactor_tool.codemods._literals import unkeyed
 from refactor_tool.gosrc import ast, layout
@@ -95,7 +95,7 @@ def _use(carriers: Carriers, use: Occurrence) -> Finding:
         case "assignment", ast.Assign(span=span, lhs=(left,), op="=", rhs=(right,)) if carriers.is_field(path, left):
             gone = _shapes.remove_statements(tree, path, (span,))
             more = Manual(f"{tree.text(path, span)!r} does more than set a channel", BY_HAND)
-            verdict = _shapes.combined(gone) if is_pure(right) else more
+            verdict = _shapes.combined(gone) if carriers.may_drop(path, right) else more
             return finding(tree, path, span, verdict, f"no longer set {use.name}", "field-assignment")
         case role, stmt if use.object in carriers.runtime:
             asked = _shapes.ready_chan(tree, path, CHAN, use.qualified)
