@@ -360,6 +360,42 @@ def test_a_lock_of_another_kind() -> None:
     assert "clientMu that is no sync.Mutex" in reasons(result)
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("ctx, cancel := context.WithTimeout(ctx, time.Minute)\n\tdefer cancel()", "known to last"),
+        ("ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()", "known to last"),
+        ("ctx = short(ctx)", "known to last"),
+        ('ctx = context.WithValue(ctx, "fork", true)', ""),
+    ],
+)
+def test_a_poll_that_would_end_with_the_function_that_starts_it(line: str, told: str) -> None:
+    text = fixture()[EMBED].decode()
+    start = text.index("{\n", text.index(") Bootstrap(")) + 2
+    result = reasons(plan({**fixture(), EMBED: f"{text[:start]}\t{line}\n{text[start:]}".encode()}))
+    assert told in result
+    assert bool(result) is bool(told)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("ctx, cancel := context.WithCancel(context.Background())\n\tdefer cancel()", "no context is at hand"),
+        ("ctx, cancel := context.WithTimeout(ctx, time.Minute)\n\tdefer cancel()", "no context is at hand"),
+        ("ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()", ""),
+    ],
+)
+def test_a_wait_with_a_context_that_ends_at_another_time(line: str, told: str) -> None:
+    path = "pkg/agent/tunnel/tunnel.go"
+    text = fixture()[path].decode()
+    start = text.index("{\n", text.index(") setKubeletPort(")) + 2
+    result = plan({**fixture(), path: f"{text[:start]}\t{line}\n{text[start:]}".encode()})
+    verdicts = [str(found.verdict) for found in result.findings if found.function.endswith("setKubeletPort")]
+    assert verdicts
+    assert any(told in verdict for verdict in verdicts)
+    assert any("no context is at hand" in verdict for verdict in verdicts) is bool(told)
+
+
 RESTORE = """package restore
 
 import (

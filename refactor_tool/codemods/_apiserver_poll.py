@@ -218,7 +218,10 @@ def _bootstrap_verdict(tree: Tree, path: str, decl: ast.FuncDecl) -> tuple[Verdi
     instruction = f"call util.{NOTIFY} with {KUBECONFIG} once the node's configuration is set, and return its error"
     kept = next((stmt for stmt in decl.body.stmts if _keeps_node(tree, path, stmt)), None) if decl.body else None
     own = decl.receiver.names if decl.receiver is not None else ()
-    ctx = context_at(tree, path, decl, kept.span) if kept is not None else None
+    ctx = context_at(tree, path, decl, kept.span, outlives=True) if kept is not None else None
+    if kept is not None and ctx is None:
+        reason = "Bootstrap has no context here that is known to last when it has returned"
+        return Manual(reason, f"{instruction}; the poll needs the context that Bootstrap was given"), kept.span
     if not isinstance(kept, ast.Assign) or not own or ctx is None:
         text = tree.text(path, decl.signature)
         return Manual(f"Bootstrap does not keep the node's configuration: {text}", instruction), decl.signature

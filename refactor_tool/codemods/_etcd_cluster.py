@@ -188,7 +188,7 @@ class _ClusterStart:
     def _starting(self, template: Template, place: Span, span: Span) -> Verdict:
         """Put a call of the executor's ETCD that starts nothing and tests the datastore in the place of `span`."""
         tree, path = self.tree, self.path
-        ctx = _shapes.context_at(tree, path, self.decl, place)
+        ctx = _shapes.context_at(tree, path, self.decl, place, outlives=True)
         executor = tree.qualify(path, package(tree, EXECUTOR), "executor", place.start)
         if ctx is None:
             return Manual(f"no context is at hand at {tree.line_text(path, place.start)!r}", BY_HAND)

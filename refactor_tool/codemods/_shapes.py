@@ -15,6 +15,9 @@ from refactor_tool.model import Change, Edit, Fragment, Manual, NeedImport, Rewr
 from refactor_tool.record import record, replace
 
 CONTEXT = ast.PackageObject("context", "Context")
+#: What makes a context that ends with another, unless it is cancelled; the first has nothing to cancel it.
+_DERIVED = tuple(ast.PackageObject("context", name) for name in ("WithValue", "WithCancel", "WithCancelCause"))
+_SAME = _DERIVED[0]
 PKG_ERRORS = "github.com/pkg/errors"
 LOGRUS = "github.com/sirupsen/logrus"
 
@@ -33,19 +36,47 @@ def whole_function(tree: Tree, path: str, place: Span) -> ast.FuncDecl | None:
     return tree.function(path, decl) if decl is not None and decl.body_span is not None else None
 
 
-def context_at(tree: Tree, path: str, decl: ast.FuncDecl, place: Span) -> str | None:
+def context_at(tree: Tree, path: str, decl: ast.FuncDecl, place: Span, *, outlives: bool = False) -> str | None:
     """Return the name of the nearest context that can be used at a place.
 
     That is a `context.Context` parameter, else a local `ctx` whose type is not known as a package from outside made it.
+    None where it has become another that need not end with the first, or ends before it. `outlives` asks for one as it
+    was given, for what goes on when the function has returned.
     """
     for function in reversed(functions_at(decl, place)):
         for param in function.params:
             if tree.named_type(TypeRef(param.type, path)) == CONTEXT:
                 for ident in param.names:
                     visible = tree.named_type(tree.type_of_name(path, place.start, ident.name))
-                    if ident.name != "_" and visible == CONTEXT:
+                    if (
+                        ident.name != "_"
+                        and visible == CONTEXT
+                        and _lasts(tree, path, decl, place, ident.name, outlives)
+                    ):
                         return ident.name
-    return "ctx" if _is_made_outside(tree, path, tree.object_of_name(path, place.start, "ctx")) else None
+    made = _is_made_outside(tree, path, tree.object_of_name(path, place.start, "ctx"))
+    return "ctx" if made and _lasts(tree, path, decl, place, "ctx", outlives) else None
+
+
+def _lasts(tree: Tree, path: str, decl: ast.FuncDecl, place: Span, name: str, outlives: bool) -> bool:
+    """Tell whether the context of a name at a place ends with the first of that name, and by no time limit."""
+    found = tree.object_of_name(path, place.start, name)
+    for stmt in tree.assignments(path, decl.span.start).get(name, ()):
+        left = next(left for left in stmt.lhs if isinstance(left, ast.Ident) and left.name == name)
+        if stmt.span.end > place.start or tree.resolve(path, left) != found:
+            continue
+        match stmt.rhs:
+            case (ast.Call(args=(ast.Ident(name=first), *_)) as call,) if tree.calls(path, call) in _DERIVED:
+                same = tree.calls(path, call) == _SAME or not outlives
+                if not same or not _lasts(tree, path, decl, call.span, first, outlives):
+                    return False
+            case (ast.Call() as call,) if isinstance(found, ast.LocalObject) and found.kind == "var" and not outlives:
+                called = tree.calls(path, call)
+                if isinstance(called, ast.PackageObject) and called.package == CONTEXT.package:
+                    return False
+            case _:
+                return False
+    return True
 
 
 def _is_made_outside(tree: Tree, path: str, found: ast.Object) -> bool:
