@@ -361,6 +361,23 @@ def test_a_lock_of_another_kind() -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "message", "goes_on"),
+    [
+        (EMBED, "The kubelet starts without an apiserver: %v", True),
+        ("pkg/agent/tunnel/tunnel.go", "The tunnel goes on without an apiserver: %v", True),
+        ("pkg/agent/tunnel/tunnel.go", "Tunnel endpoint watch failed to wait for apiserver ready: %v", False),
+    ],
+)
+def test_a_goroutine_that_goes_on_without_an_apiserver(path: str, message: str, goes_on: bool) -> None:
+    text = fixture()[path].decode()
+    start = text.index("util.WaitForAPIServerReady(")
+    fatal = text.index("logrus.Fatal", start)
+    changed = f'{text[:fatal]}logrus.Warnf("{message}", err){text[text.index(chr(10), fatal) :]}'
+    told = reasons(plan({**fixture(), path: changed.encode()}))
+    assert ("what waits goes on where the wait has failed" in told) is goes_on
+
+
+@pytest.mark.parametrize(
     ("line", "told"),
     [
         ("ctx, cancel := context.WithTimeout(ctx, time.Minute)\n\tdefer cancel()", "known to last"),

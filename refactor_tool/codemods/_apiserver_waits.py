@@ -29,7 +29,18 @@ from refactor_tool.codemods._apiserver import (
     runtime_field,
 )
 from refactor_tool.codemods._before_bootstrap import endless
-from refactor_tool.codemods._k3s import AGENT, CMDS, CONFIG, CONTROL, EXECUTOR, UTIL, folder_of, package, takes_client
+from refactor_tool.codemods._k3s import (
+    AGENT,
+    CMDS,
+    CONFIG,
+    CONTROL,
+    EXECUTOR,
+    TUNNEL,
+    UTIL,
+    folder_of,
+    package,
+    takes_client,
+)
 from refactor_tool.codemods._shapes import (
     LOGRUS,
     PKG_ERRORS,
@@ -64,6 +75,7 @@ _KUBECONFIGS = frozenset(
     "KubeConfigAdmin KubeConfigController KubeConfigK3sController KubeConfigKubelet KubeConfigSupervisor".split()
 )
 _APISERVER = re.compile(r"API ?server", re.IGNORECASE)
+_WATCH = "Tunnel endpoint watch failed to wait for apiserver ready"
 _GONE = re.compile(r"\bapiReady\b")
 
 
@@ -287,12 +299,23 @@ def _in_goroutine(tree: Tree, use: Occurrence, decl: ast.FuncDecl, guard: Guard)
     branch = guard.before if isinstance(guard.exit, ast.Return) else (*guard.before, guard.exit)
     if not all(logs(tree, use.path, stmt) for stmt in branch):
         return _by_hand(tree, use, "what follows a failed wait is more than a log line, a fatal exit or a return")
+    if not _leaves(tree, use.path, guard.exit):
+        return _by_hand(tree, use, "what waits goes on where the wait has failed")
     asked = ready_chan(tree, use.path, ACCESSOR, guard.stmt.span)
     if isinstance(asked, Manual):
         return asked
     wait = wait_ready(tree, use.path, guard.stmt.span, *asked)
     stale = _stale_comment(tree, use, guard.stmt.span)
     return combined(wait if isinstance(wait, Manual) else wait.changes, stale)
+
+
+def _leaves(tree: Tree, path: str, last: ast.Stmt) -> bool:
+    """Tell whether a branch that ends with a return or a log line does not go on: a fatal one exits.
+
+    The watch for other servers went on in k3s of 2022, and had nothing to watch then.
+    """
+    watches = tree.package_of(path) == package(tree, TUNNEL) and _WATCH in tree.text(path, last.span)
+    return isinstance(last, ast.Return) or logs(tree, path, last).startswith(("Fatal", "Panic", "Exit")) or watches
 
 
 def _with_limit(tree: Tree, use: Occurrence, decl: ast.FuncDecl, call: ast.Call) -> Rewrite | Manual:
