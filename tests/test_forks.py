@@ -361,6 +361,50 @@ def test_a_lock_of_another_kind() -> None:
 
 
 @pytest.mark.parametrize(
+    "base",
+    [
+        "type Base struct {\n\tlevel\n}\n\ntype level struct {\n\t*executor.Embedded\n}",
+        "type Base = executor.Embedded",
+        "type Base interface {\n\texecutor.Executor\n\tLevel() int\n}",
+    ],
+)
+@pytest.mark.parametrize("check", ["", "\nvar _ executor.Executor = &Fork{}\n"])
+def test_a_wrapper_that_takes_the_rest_from_something_further_below(base: str, check: str) -> None:
+    text = HEAD + (
+        f"{base}\n\ntype Fork struct {{\n\tBase\n}}\n{check}\n"
+        "func (t *Fork) APIServer(ctx context.Context, etcdReady <-chan struct{}, args []string) error {\n"
+        "\treturn t.Base.APIServer(ctx, etcdReady, args)\n}\n"
+    )
+    result = plan({**fixture(), "pkg/fork/fork.go": text.encode()})
+    after = contents(result.final)
+    assert reasons(result) == ""
+    assert b"ReadySignal" not in after["pkg/fork/fork.go"]
+    assert b"return t.Base.APIServer(ctx, args)" in after["pkg/fork/fork.go"]
+
+
+def test_a_wrapper_beside_the_executor_that_it_wraps() -> None:
+    text = (
+        b'package executor\n\nimport "context"\n\ntype base struct {\n\t*Embedded\n}\n\ntype metered struct {\n\tbase\n}\n\n'
+        b"func (m *metered) Kubelet(ctx context.Context, args []string) error {\n\treturn m.base.Kubelet(ctx, args)\n}\n\n"
+        b"var _ Executor = &metered{}\n"
+    )
+    result = plan({**fixture(), "pkg/daemons/executor/fork.go": text})
+    after = contents(result.final)
+    assert reasons(result) == ""
+    assert after["pkg/daemons/executor/fork.go"] == text
+    assert after[EMBED] == contents(planned().final)[EMBED]
+
+
+def test_a_decorator_beside_the_executor_whose_signals_have_the_same_names() -> None:
+    own = executor_of("type Fork struct {\n\tnext Executor\n}", "return t.next.CALL")
+    own = re.sub(r'\t"[^"]*/executor"\n|\bexecutor\.', "", own.replace("package fork", "package executor"))
+    told = reasons(plan({**fixture(), "pkg/daemons/executor/fork.go": own.encode()}))
+    assert "nothing closes Fork.apiServerReady" in told
+    assert "nothing closes Fork.etcdReady" in told
+    assert "Embedded" not in told
+
+
+@pytest.mark.parametrize(
     ("path", "message", "goes_on"),
     [
         (EMBED, "The kubelet starts without an apiserver: %v", True),

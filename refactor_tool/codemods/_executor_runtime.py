@@ -242,8 +242,10 @@ def _is_known_wait(tree: Tree) -> bool:
 def _is_checked(executor: Executor) -> bool:
     """Tell whether the package says `var _ Executor = …` of the type."""
     tree = executor.tree
+    own = ast.PackageObject(executor.package, executor.type)
     return any(
         spec.type is not None
         and tree.named_type(TypeRef(spec.type, path)) == ast.PackageObject(package(tree, EXECUTOR), "Executor")
+        and any(tree.named_type(tree.type_of(path, value)) == own for value in spec.values)
         for path, _, spec in tree.variables(executor.package, "_")
     )

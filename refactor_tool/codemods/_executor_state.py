@@ -15,7 +15,7 @@ from refactor_tool.codemods._k3s import CONFIG, EXECUTOR, UTIL, is_test, package
 from refactor_tool.codemods._literals import unkeyed
 from refactor_tool.codemods._shapes import CONTEXT, cannot_name, names_in, needs, receiver_name
 from refactor_tool.gosrc import ast, layout
-from refactor_tool.gosrc.tree import Tree, TypeRef
+from refactor_tool.gosrc.tree import Tree
 from refactor_tool.gosrc.walk import walk
 from refactor_tool.model import Change, Channel, Edit, Finding, Leave, Manual, Rewrite, Span, Verdict
 from refactor_tool.record import record
@@ -162,7 +162,7 @@ def _executor(
     executor = Executor(tree, implementer.package, name, path, decl, struct, methods)
     if not executor.lacking and executor.has("CRI"):
         return executor
-    promoted = _promoted_from(tree, path, struct, owners)
+    promoted = _promoted_from(tree, implementer, owners)
     if promoted:
         alone = next((method.title for where, method in methods if _starts_alone(tree, where, method)), None)
         if alone is not None:
@@ -189,14 +189,11 @@ def _executor(
     return executor
 
 
-def _promoted_from(tree: Tree, path: str, struct: ast.StructType, owners: set[tuple[str, str]]) -> str:
-    """Return the executor or interface that a struct embeds, "" where it embeds none."""
+def _promoted_from(tree: Tree, implementer: ast.Implementer, owners: set[tuple[str, str]]) -> str:
+    """Return the executor or interface that a struct embeds, itself or through another, "" where it embeds none."""
     known = {*owners, (package(tree, EXECUTOR), "Executor")}
-    for field in struct.fields:
-        named = tree.named_type(TypeRef(field.type, path)) if not field.names else None
-        if named is not None and (named.package, named.name) in known:
-            return named.name
-    return ""
+    embedded = tree.embedded(implementer.package, implementer.type)
+    return next((found.name for found in embedded if (found.package, found.name) in known), "")
 
 
 def _starts_alone(tree: Tree, path: str, method: ast.FuncDecl) -> bool:

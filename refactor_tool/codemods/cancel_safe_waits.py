@@ -313,14 +313,21 @@ def _unclosed_signals(tree: Tree) -> Iterator[Finding]:
                 if tree.named_type(TypeRef(field.type, path)) != signal:
                     continue
                 for name in (each for each in field.names if _may_be_closed(tree, each.name)):
-                    closes = re.compile(rb"\b" + name.name.encode() + rb"\s*\.\s*Close")
-                    if not any(closes.search(tree.data(source)) for source in sources):
+                    if not any(_closes_signal(tree, source, executor, name.name) for source in sources):
                         unclosed = Manual(
                             f"nothing closes {executor.type}.{name.name}, and what waits for it waits for ever",
                             f"close it where {executor.type} knows that the component is ready; one that hands its"
                             " calls on to another executor gives out that one's channels instead",
                         )
                         yield _finding(tree, path, name.span, unclosed, "close each signal", "unclosed-signal")
+
+
+def _closes_signal(tree: Tree, path: str, executor: ast.Implementer, field: str) -> bool:
+    """Tell whether a file closes the signal of an executor, and not only one of another that has the same name."""
+    own = ast.FieldObject(executor.package, executor.type, field)
+    places = re.finditer(rb"\b(" + field.encode() + rb")\s*\.\s*Close", tree.data(path))
+    uses = tree.occurrences_at(path, [Span(*place.span(1)) for place in places])
+    return any(use.object == own or isinstance(use.object, ast.UnknownObject) for use in uses)
 
 
 def _plain_channels(tree: Tree) -> Iterator[Finding]:

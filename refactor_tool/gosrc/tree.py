@@ -758,7 +758,8 @@ class Tree:
             for owner, methods in owners.items()
             if len({decl.name for _, decl in methods}) * 2 > len(wanted) or self._is_checked(owner, package, name)
         }
-        embedders = {owner for owner in owners if owner not in full and self._embeds(owner, full, (package, name))}
+        handing = {ast.PackageObject(*owner) for owner in (*full, (package, name))}
+        embedders = {owner for owner in owners if owner not in full and not handing.isdisjoint(self.embedded(*owner))}
         return tuple(
             ast.Implementer(
                 package=owner[0],
@@ -783,17 +784,28 @@ class Tree:
                             return True
         return False
 
-    def _embeds(self, owner: tuple[str, str], full: set[tuple[str, str]], interface: tuple[str, str]) -> bool:
-        for path, decl in self.types(*owner):
-            if isinstance(decl.type, ast.StructType):
-                for field in decl.type.fields:
-                    if not field.names:
-                        embedded = self.named_type(TypeRef(field.type, path))
-                        if embedded is not None and (
-                            (embedded.package, embedded.name) in full or (embedded.package, embedded.name) == interface
-                        ):
-                            return True
-        return False
+    @_memoised
+    def embedded(self, package: str, name: str) -> tuple[ast.PackageObject, ...]:
+        """Return the named types that a type embeds, at any depth and behind aliases too, the nearest first."""
+        found: dict[ast.PackageObject, None] = {}
+        todo = [(package, name)]
+        while todo:
+            for path, decl in self.types(*todo.pop(0)):
+                inner: tuple[ast.Expr, ...] = ()
+                match decl.type:
+                    case ast.StructType(fields=fields):
+                        inner = tuple(field.type for field in fields if not field.names)
+                    case ast.InterfaceType(embeds=embeds):
+                        inner = embeds
+                    case other if b"=" in self.data(path)[decl.name_span.end : other.span.start]:
+                        inner = (other,)
+                    case _:
+                        pass
+                for named in (self.named_type(TypeRef(expr, path)) for expr in inner):
+                    if named is not None and named not in found:
+                        found[named] = None
+                        todo.append((named.package, named.name))
+        return tuple(found)
 
     @_memoised
     def forwarders(self, package: str, interface: str) -> tuple[tuple[str, ast.FuncDecl], ...]:
