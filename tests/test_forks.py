@@ -360,6 +360,26 @@ def test_a_lock_of_another_kind() -> None:
     assert "clientMu that is no sync.Mutex" in reasons(result)
 
 
+def test_a_loop_in_the_background_that_runs_under_a_condition() -> None:
+    call = "\tif err := waitForAPIServerInBackground(ctx, cfg.Runtime); err != nil {\n\t\treturn err\n\t}\n"
+    inner = "\tif !cfg.ClusterReset {\n\t" + call.replace("\n\t", "\n\t\t") + "\t}\n"
+    told = reasons(plan(edited("pkg/daemons/control/server.go", call, inner)))
+    assert "the call of waitForAPIServerInBackground cannot be deleted" in told
+
+
+def test_a_comment_above_the_branch_that_a_wait_stands_in() -> None:
+    text = fixture()[EMBED].decode()
+    start = text.rindex("\n", 0, text.index("if err := util.WaitForAPIServerReady(")) + 1
+    end = text.index("\n\t\t}\n", start) + len("\n\t\t}\n")
+    inner = '\t\tif os.Getenv("FORK") == "" {\n\t' + text[start : end - 1].replace("\n", "\n\t") + "\n\t\t}\n"
+    comment = "\t\t// There is no apiReady to wait for here.\n"
+    result = plan({**fixture(), EMBED: (text[:start] + comment + inner + text[end:]).encode()})
+    after = contents(result.final)[EMBED].decode()
+    assert reasons(result) == ""
+    assert "apiReady" not in after
+    assert 'if os.Getenv("FORK") == "" {\n\t\t\tif err := util.WaitReady(' in after
+
+
 @pytest.mark.parametrize(
     "base",
     [

@@ -63,7 +63,7 @@ from refactor_tool.codemods._shapes import (
 )
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Occurrence, Tree, TypeRef
-from refactor_tool.gosrc.walk import walk
+from refactor_tool.gosrc.walk import functions_at, trail, walk
 from refactor_tool.model import Change, Edit, Finding, Leave, Manual, Rewrite, Span, Verdict
 
 _HELPER = Template(f"{ID}/agent_helper.go.j2", ("config", "context", "ready", "time", "util"))
@@ -230,7 +230,9 @@ def _background_callers(tree: Tree, *, known: bool) -> Iterator[Finding]:
             f"the call of {BACKGROUND} cannot be deleted: {tree.line_text(use.path, use.span.start)}",
             "delete the call and what depends on it; the executor polls from Bootstrap on",
         )
-        if known and guard is not None and isinstance(guard.exit, ast.Return) and not tree.comments_in(use.path, span):
+        always = guard is not None and decl is not None and decl.body is not None and guard.stmt in decl.body.stmts
+        returns = guard is not None and isinstance(guard.exit, ast.Return)
+        if known and always and returns and not tree.comments_in(use.path, span):
             verdict = Rewrite(
                 (layout.remove_lines(tree, use.path, with_comment_about(tree, use.path, span, _APISERVER)),)
             )
@@ -305,8 +307,14 @@ def _in_goroutine(tree: Tree, use: Occurrence, decl: ast.FuncDecl, guard: Guard)
     if isinstance(asked, Manual):
         return asked
     wait = wait_ready(tree, use.path, guard.stmt.span, *asked)
-    stale = _stale_comment(tree, use, guard.stmt.span)
-    return combined(wait if isinstance(wait, Manual) else wait.changes, stale)
+    stale = (_stale_comment(tree, use, node) for node in _ifs(decl, guard))
+    return combined(wait if isinstance(wait, Manual) else wait.changes, *stale)
+
+
+def _ifs(decl: ast.FuncDecl, guard: Guard) -> Iterator[Span]:
+    """Yield a guard and the branches of its goroutine around it: a comment above any of them may be about the wait."""
+    function = functions_at(decl, guard.stmt.span)[-1]
+    yield from (node.span for node in trail(function, guard.stmt.span) if isinstance(node, ast.If))
 
 
 def _leaves(tree: Tree, path: str, last: ast.Stmt) -> bool:
