@@ -15,7 +15,7 @@ from refactor_tool.codemods._k3s import CONFIG, EXECUTOR, UTIL, is_test, package
 from refactor_tool.codemods._literals import unkeyed
 from refactor_tool.codemods._shapes import CONTEXT, cannot_name, names_in, needs, receiver_name
 from refactor_tool.gosrc import ast, layout
-from refactor_tool.gosrc.tree import Tree
+from refactor_tool.gosrc.tree import Tree, TypeRef
 from refactor_tool.gosrc.walk import walk
 from refactor_tool.model import Change, Channel, Edit, Finding, Leave, Manual, Rewrite, Span, Verdict
 from refactor_tool.record import record
