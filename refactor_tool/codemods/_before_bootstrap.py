@@ -6,20 +6,18 @@ once the server has been started. A wait that the server's start itself waits fo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from refactor_tool.codemods._k3s import EXECUTOR, package
+from refactor_tool.codemods._k3s import EXECUTOR, is_test, package
 from refactor_tool.codemods._shapes import whole_function
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree
 from refactor_tool.gosrc.walk import trail, walk
+from refactor_tool.gosrc.words import word_places
 from refactor_tool.model import Manual, Span
 
-_BOOTSTRAPS = re.compile(rb"\bexecutor\.Bootstrap\(")
-_CALLED = re.compile(rb"\b([A-Za-z_]\w*)\(")
-#: How many functions of its own package a function may call on the way to Bootstrap.
-_MOST_STEPS = 3
+#: Functions of one package on the way to Bootstrap; more are not followed.
+_MOST_FUNCTIONS = 50
 _TO_DO = "wait in a goroutine, or after the executor's Bootstrap, which is what starts the poll"
 
 
@@ -55,39 +53,47 @@ def _is_beside(decl: ast.FuncDecl, span: Span) -> bool:
 
 def _around(tree: Tree, path: str, decl: ast.FuncDecl, span: Span) -> tuple[list[ast.Call], list[ast.Call]]:
     """Return the calls that lead to Bootstrap before and after a place of a function."""
+    leading = _leading(tree)
+    names = {found.name for found in leading}
     calls = [node for node in walk(decl) if isinstance(node, ast.Call) and not node.span.contains(span)]
-    leading = [call for call in calls if _leads(tree, path, call)]
-    return [call for call in leading if call.span.end <= span.start], [
-        call for call in leading if call.span.start >= span.end
+    # what a call calls is asked last, which is what takes time
+    found = [call for call in calls if _name(call) in names and tree.calls(path, call) in leading]
+    return [call for call in found if call.span.end <= span.start], [
+        call for call in found if call.span.start >= span.end
     ]
 
 
-def _leads(tree: Tree, path: str, call: ast.Call) -> bool:
-    match tree.calls(path, call):
-        case ast.PackageObject(package=owner, name="Bootstrap") if owner == package(tree, EXECUTOR):
-            return True
-        case ast.PackageObject(package=owner, name=name):
-            return owner in _bootstrapping(tree) and _reaches(tree, owner, name, _MOST_STEPS)
+def _name(call: ast.Call) -> str:
+    match call.fun:
+        case ast.Ident(name=name) | ast.Selector(name=name):
+            return name
         case _:
-            return False
+            return ""
 
 
-def _bootstrapping(tree: Tree) -> frozenset[str]:
-    """Return the packages whose code, tests aside, calls the executor's Bootstrap."""
-    paths = tree.files_with(b"executor.Bootstrap(")
-    return frozenset(tree.package_of(path) for path in paths if not path.endswith("_test.go"))
+def _leading(tree: Tree) -> set[ast.PackageObject]:
+    """Return the executor's Bootstrap and the functions that call it, themselves or through others of their package."""
+    bootstrap = ast.PackageObject(package(tree, EXECUTOR), "Bootstrap")
+    out = {bootstrap}
+    paths = [path for path in tree.files_with(b"executor.Bootstrap(") if not is_test(path)]
+    for owner in {tree.package_of(path) for path in paths}:
+        names, new = set[str](), {"executor.Bootstrap"}
+        while new and len(names) < _MOST_FUNCTIONS:
+            new = {decl.name for name in new for decl in _calling(tree, owner, name.encode())} - names
+            names |= new
+        out |= {ast.PackageObject(owner, name) for name in names}
+    return out
 
 
-def _reaches(tree: Tree, owner: str, name: str, steps: int) -> bool:
-    """Tell whether a function calls Bootstrap, itself or through others of its package."""
-    for path, decl in tree.functions(owner, name):
+def _calling(tree: Tree, owner: str, name: bytes) -> Iterator[ast.FuncDecl]:
+    """Yield the functions of a package that call another by its name, methods and tests aside."""
+    for path in (each for each in tree.package_files(owner) if not is_test(each)):
         data = tree.data(path)
-        if _BOOTSTRAPS.search(data, decl.signature.end, decl.span.end):
-            return True
-        names = {found.decode() for found in _CALLED.findall(data, decl.signature.end, decl.span.end)} - {name}
-        if steps and any(_reaches(tree, owner, called, steps - 1) for called in sorted(names)):
-            return True
-    return False
+        for place in word_places(data, name):
+            if data.startswith(b"(", place.end) and not data.startswith(b".", place.start - 1):
+                decl = tree.function_at(path, place.start)
+                if decl is not None and decl.receiver is None and decl.name_span != place:
+                    yield decl
 
 
 def _callers(tree: Tree, path: str, decl: ast.FuncDecl) -> Iterator[Occurrence]:

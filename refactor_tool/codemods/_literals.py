@@ -14,8 +14,7 @@ from refactor_tool.model import Manual, Span
 
 #: Types whose literals hold others, which need not write their own type.
 _LISTS = frozenset(("slice_type", "array_type", "implicit_length_array_type", "map_type"))
-_OPENED = re.compile(rb"\s*\{")
-_KEYED = re.compile(rb"\s*\{\s*(?:\}|\w+\s*:)")
+_KEYED = re.compile(rb"\{\s*(?:\}|\w+\s*:)")
 _POINTER = re.compile(rb"\*\s*(?:\w+\s*\.\s*)?$")
 _IN_LIST = re.compile(rb"\]\s*\*?\s*(?:\w+\s*\.\s*)?$")
 #: How far before the name of a type its package and what it is an element of are looked for, in bytes.
@@ -24,7 +23,7 @@ _LOOK_BACK = 80
 
 def unkeyed(tree: Tree, owner: str, name: str) -> Iterator[tuple[str, Span, Manual]]:
     """Yield the literals of a struct type of a package whose values have no names, wherever in the tree they are."""
-    for path in tree.files_with(name.encode()):
+    for path in tree.files_with(name.encode() + b"{"):
         if not tree.knows(path, owner):
             continue
         data = tree.data(path)
@@ -39,7 +38,7 @@ def unkeyed(tree: Tree, owner: str, name: str) -> Iterator[tuple[str, Span, Manu
 
 def _may_be_unkeyed(data: bytes, at: Span) -> bool:
     """Tell by the bytes around the name of a type whether a literal may begin there whose values have no names."""
-    if not _OPENED.match(data, at.end):
+    if not data.startswith(b"{", at.end):
         return False
     before = data[max(0, at.start - _LOOK_BACK) : at.start]
     return bool(_IN_LIST.search(before)) or not (_POINTER.search(before) or _KEYED.match(data, at.end))

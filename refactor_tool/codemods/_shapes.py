@@ -61,9 +61,9 @@ def context_at(tree: Tree, path: str, decl: ast.FuncDecl, place: Span, *, outliv
 def _lasts(tree: Tree, path: str, decl: ast.FuncDecl, place: Span, name: str, outlives: bool) -> bool:
     """Tell whether the context of a name at a place ends with the first of that name, and by no time limit."""
     found = tree.object_of_name(path, place.start, name)
-    for stmt in tree.assignments(path, decl.span.start).get(name, ()):
+    for stmt in _assignments(tree, path, decl, name, place):
         left = next(left for left in stmt.lhs if isinstance(left, ast.Ident) and left.name == name)
-        if stmt.span.end > place.start or tree.resolve(path, left) != found:
+        if tree.resolve(path, left) != found:
             continue
         match stmt.rhs:
             case (ast.Call(args=(ast.Ident(name=first), *_)) as call,) if tree.calls(path, call) in _DERIVED:
@@ -77,6 +77,15 @@ def _lasts(tree: Tree, path: str, decl: ast.FuncDecl, place: Span, name: str, ou
             case _:
                 return False
     return True
+
+
+def _assignments(tree: Tree, path: str, decl: ast.FuncDecl, name: str, place: Span) -> Iterator[ast.Assign]:
+    """Yield the statements of a function that assign to a plain name and end before a place, in order."""
+    assigned = re.compile(rb"\b" + name.encode() + rb"\b(?=[^=(){};]*=(?!=))")
+    for at in (Span(*match.span()) for match in assigned.finditer(tree.data(path), decl.span.start, place.start)):
+        stmt = statement(trail(decl, at))
+        if isinstance(stmt, ast.Assign) and stmt.span.end <= place.start and any(left.span == at for left in stmt.lhs):
+            yield stmt
 
 
 def _is_made_outside(tree: Tree, path: str, found: ast.Object) -> bool:

@@ -85,9 +85,10 @@ def demands(tree: Tree, method: str, *needles: bytes) -> Iterator[tuple[str, str
     Wherever they are written: declared, asserted, or the type of something. `needles` as for `Tree.files_with`.
     """
     own = tree.interface(package(tree, EXECUTOR), "Executor")
+    called = method.encode() + b"("
     for path in tree.files_with(*(needles or (method.encode(),))):
         data = tree.data(path)
-        for at in word_places(data, method.encode()) if b"interface" in data else ():
+        for at in word_places(data, method.encode()) if b"interface" in data and called in data else ():
             before = data[max(0, at.start - _LOOK_BACK) : at.start].rstrip(b" \t\r")
             if not data.startswith(b"(", at.end) or (before and not before.endswith(_BEFORE_METHOD)):
                 continue

@@ -18,7 +18,6 @@ from refactor_tool.gosrc.convert import Converter
 from refactor_tool.gosrc.depth import ancestors
 from refactor_tool.gosrc.parse import Head, ParseCache, Parsed, require_go, skeleton
 from refactor_tool.gosrc.scope import Declared
-from refactor_tool.gosrc.walk import walk
 from refactor_tool.model import IGNORE_MARK, NEEDLES, Cover, FileChange, LazyFiles, LineIndex, Snapshot, Span
 from refactor_tool.record import record
 
@@ -353,17 +352,6 @@ class Tree:
     def function(self, path: str, decl: ast.FuncDecl) -> ast.FuncDecl:
         """Return a function or method of a file with its body."""
         return self._parsed(path).function(decl)
-
-    @_memoised
-    def assignments(self, path: str, offset: int) -> Mapping[str, tuple[ast.Assign, ...]]:
-        """Return the statements that assign to plain names in the function that holds a byte, by name, in order."""
-        decl = self.function_at(path, offset)
-        found: dict[str, list[ast.Assign]] = {}
-        for node in walk(self.function(path, decl)) if decl is not None else ():
-            if isinstance(node, ast.Assign):
-                for name in dict.fromkeys(left.name for left in node.lhs if isinstance(left, ast.Ident)):
-                    found.setdefault(name, []).append(node)
-        return {name: tuple(stmts) for name, stmts in found.items()}
 
     def function_at(self, path: str, offset: int) -> ast.FuncDecl | None:
         """Return the function or method that holds a byte, doc comment included, without its body."""
