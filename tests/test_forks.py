@@ -816,3 +816,28 @@ def test_a_wait_that_holds_nothing_back(old: str, new: str, told: str) -> None:
     assert told in "\n".join(str(found.verdict) for found in result.findings)
     assert not plan(files).steps
     assert all(isinstance(found.verdict, Leave) for found in plan(files).findings)
+
+
+def test_a_wait_of_the_agent_that_was_put_into_a_function_of_its_own() -> None:
+    text = fixture()["pkg/agent/run.go"].decode()
+    found = re.search(r"\tif err := util\.WaitForAPIServerReady\(.*?\n\t}\n", text, re.DOTALL)
+    assert found is not None
+    own = f"\nfunc waitReady(ctx context.Context, nodeConfig *daemonconfig.Node) error {{\n{found[0]}\treturn nil\n}}\n"
+    called = "\tif err := waitReady(ctx, nodeConfig); err != nil {\n\t\treturn err\n\t}\n"
+    result = plan({**fixture(), "pkg/agent/run.go": (text.replace(found[0], called) + own).encode()})
+    assert not result.problems
+    assert len(result.steps) == len(SUITE)
+    again = plan(contents(result.final))
+    assert not again.problems
+    assert not again.steps
+
+
+def test_a_wait_that_a_fork_has_made_less_than_fatal() -> None:
+    path = "pkg/daemons/control/server.go"
+    text = fixture()[path].decode()
+    found = re.search(r"waitForUntaintedNode\(.*?(logrus\.Fatalf)\(", text, re.DOTALL)
+    assert found is not None
+    mild = text[: found.start(1)] + "logrus.Errorf" + text[found.end(1) :]
+    result = plan({**fixture(), path: mild.encode()})
+    assert not [problem.message for problem in result.problems if "missing" in problem.message]
+    assert any("does not end the process" in str(each.verdict) for each in result.findings)

@@ -93,8 +93,9 @@ def anchor_at(tree: Tree, path: str, offset: int) -> str:
 def settled(sites: Iterable[Finding]) -> tuple[Finding, ...]:
     """Give the anchor of a site that is missing to the one site that may be it, in another function."""
     known = tuple(sites)
+    folders = {anchor: {folder for (folder, _), each in _PLACES.items() if each == anchor} for anchor in ANCHORS}
     for homes, shapes in _HOMES:
-        known = relocated(known, homes, shapes)
+        known = relocated(known, homes, shapes, folders)
     return known
 
 

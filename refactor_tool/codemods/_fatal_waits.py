@@ -21,34 +21,44 @@ CALLS = re.compile(rb"\b(?:" + "|".join(FATAL).encode() + rb")\b")
 
 
 def fatal_waits(tree: Tree) -> Iterator[tuple[Occurrence, Verdict]]:
-    """Yield the calls of such waits in the tunnel, the control plane and executors, and what becomes of each."""
+    """Yield the calls of such waits in the tunnel, the control plane and executors, and what becomes of each.
+
+    Where a wait is fatal nowhere, the only call whose error is tested stands for its site.
+    """
     executors = {
         package(tree, EXECUTOR),
         *(each.package for each in tree.implementers(package(tree, EXECUTOR), "Executor")),
     }
+    mild: dict[str, list[Occurrence]] = {}
+    fatal = set()
     for folder in sorted({package(tree, TUNNEL), package(tree, CONTROL), *executors}):
         for path in tree.package_files(folder):
             for use in tree.occurrences(path, CALLS) if not is_test(path) else ():
-                guard = _fatal_guard(tree, use) if use.role == "call" else None
-                if guard is not None:
+                guard = _guard(tree, use) if use.role == "call" else None
+                if guard is not None and _is_fatal(tree, path, guard):
+                    fatal.add(use.name)
                     yield use, _unless_ended(tree, path, guard)
+                elif guard is not None:
+                    mild.setdefault(use.name, []).append(use)
+    for name, uses in mild.items():
+        if name not in fatal and len(uses) == 1:
+            yield uses[0], Leave("a failure of it does not end the process", done=True)
 
 
-def _fatal_guard(tree: Tree, use: Occurrence) -> ast.If | None:
-    """Return the `if` that tests the error of a call, in it or after it, and is fatal in the end."""
+def _guard(tree: Tree, use: Occurrence) -> ast.If | None:
+    """Return the `if` that tests the error of a call, in it or after it."""
     path = use.path
     decl = _shapes.whole_function(tree, path, use.span)
     for parent, node in pairwise(trail(decl, use.span) if decl is not None else ()):
         match node:
             case ast.If(init=ast.Assign() as init) if init.span.contains(use.span):
-                return node if _is_fatal(tree, path, node) else None
+                return node
             case ast.Assign(lhs=(*_, ast.Ident(name=err))) if isinstance(parent, ast.Block):
                 after = (stmt for stmt in parent.stmts[parent.stmts.index(node) + 1 :] if isinstance(stmt, ast.If))
                 tests = (
                     stmt for stmt in after if any(isinstance(n, ast.Ident) and n.name == err for n in walk(stmt.cond))
                 )
-                guard = next(tests, None)
-                return guard if guard is not None and _is_fatal(tree, path, guard) else None
+                return next(tests, None)
             case _:
                 pass
     return None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.model import Channel, Finding, Span, Verdict
+from refactor_tool.model import Channel, Finding, Leave, Span, Verdict
 from refactor_tool.record import replace
 
 UTIL = "pkg/util"
@@ -94,17 +95,29 @@ def site(
     return Finding(codemod, "codemod", path, span, title, verdict, message, channel, shape, anchor)
 
 
-def relocated(found: Iterable[Finding], homes: Mapping[str, str], shapes: Collection[str]) -> tuple[Finding, ...]:
+def relocated(
+    found: Iterable[Finding],
+    homes: Mapping[str, str],
+    shapes: Collection[str],
+    folders: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> tuple[Finding, ...]:
     """Recognise a site that has moved to another function: the only anchor without a finding, and the only one without.
 
+    Of several sites without an anchor the only one that is not done yet is meant, since earlier steps may have made
+    others, else the only one in the `folders` of the anchor.
     `homes` are anchors by the function in which their sites are expected; `shapes` says which sites may be meant.
     """
     findings = tuple(found)
     present = {each.anchor for each in findings}
     missing = [(home, anchor) for home, anchor in homes.items() if anchor not in present]
     homeless = [each for each in findings if not each.anchor and each.shape in shapes]
-    if len(missing) != 1 or len(homeless) != 1:
+    undone = [each for each in homeless if not isinstance(each.verdict, Leave)]
+    if len(missing) != 1:
         return findings
     home, anchor = missing[0]
-    moved = replace(homeless[0], anchor=anchor, message=f"{homeless[0].message} (it was in {home})")
-    return tuple(moved if each == homeless[0] else each for each in findings)
+    beside = [each for each in homeless if folder_of(each.path) in folders.get(anchor, ())]
+    meant = next((sites[0] for sites in (undone, beside, homeless) if len(sites) == 1), None)
+    if meant is None:
+        return findings
+    moved = replace(meant, anchor=anchor, message=f"{meant.message} (it was in {home})")
+    return tuple(moved if each == meant else each for each in findings)
