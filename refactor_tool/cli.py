@@ -24,7 +24,7 @@ class _Commands(TyperGroup):
         for before, word in zip(["", *args], args, strict=False):
             name, equals, value = word.partition("=")
             if not word or (name.startswith("--") and equals and not value):
-                what = name or (before if before.startswith("-") else "PATH")
+                what = name or (before if before.startswith("-") else "an argument")
                 raise UsageError(f"{what}: the value is empty", "give one, or leave it out")
         return super().parse_args(ctx, args)
 
