@@ -80,7 +80,7 @@ _KeepOpt = Annotated[
     bool, typer.Option("--keep-going", help="Emit what is sound although something is missing, and mark what is.")
 ]
 _ForceOpt = Annotated[
-    bool, typer.Option("--force", help="Write into DIR though it holds something else, or patches edited since.")
+    bool, typer.Option("--force", help="Write into DIR although it holds something else, or patches edited since.")
 ]
 _SignoffOpt = Annotated[
     str | None, typer.Option("--signoff", metavar="'NAME <MAIL>'", help="Add this Signed-off-by line to every patch.")
@@ -131,9 +131,7 @@ def plan(
     keep_going: _KeepOpt = False,
     signoff: _SignoffOpt = None,
     author: _AuthorOpt = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Write into DIR although it holds something else, or patches edited since.")
-    ] = False,
+    force: _ForceOpt = False,
 ) -> None:
     """Make the series, one proved patch a step, ready for git am."""
     from refactor_tool.commands.plan import Request, run
@@ -312,9 +310,7 @@ def matrix(
         Path | None, typer.Option("--out", metavar="DIR", help="Make each branch's series, in a folder named after it.")
     ] = None,
     keep_going: _KeepOpt = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Write into DIR although it holds something else, or patches edited since.")
-    ] = False,
+    force: _ForceOpt = False,
     jobs: Annotated[
         int | None, typer.Option("--jobs", metavar="N", help="How many processes. Default: one a processor.")
     ] = None,

@@ -187,9 +187,10 @@ def _api_tests(tree: Tree) -> tuple[Change, ...]:
     """Add the tests of the new functions to those of the poll, where these are the ones that came with it."""
     util = package(tree, UTIL)
     body = next((path for path, _, _ in tree.variables(util, "notReadyBody")), None)
-    if body is None or any(helper(tree, body, *each) is None for each in (IS_CLOSED, WRITE_KUBECONFIG)):
+    beside = helper(tree, body, *WRITE_KUBECONFIG) if body is not None else None
+    if body is None or beside is None or helper(tree, body, *IS_CLOSED) is None:
         return ()
-    path = tree.functions(util, "writeKubeConfig")[0][0]
+    path = beside[0]
     size = len(tree.data(path))
     imports = "context net/http net/http/httptest sync/atomic testing time".split()
     return Edit(path, Span(size, size), filled(_API_TEST, {})), *(NeedImport(path, name) for name in imports)

@@ -6,13 +6,13 @@ once the server has been started. A wait that the server's start itself waits fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from refactor_tool.codemods._k3s import EXECUTOR, is_test, package
 from refactor_tool.codemods._shapes import whole_function
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Occurrence, Tree
-from refactor_tool.gosrc.walk import trail, walk
+from refactor_tool.gosrc.walk import name_of, trail, walk
 from refactor_tool.gosrc.words import word_places
 from refactor_tool.model import Manual, Span
 
@@ -27,12 +27,14 @@ def endless(tree: Tree, path: str, place: Span) -> Manual | None:
     Callers are followed as long as they wait for what they call, up to one that leads to Bootstrap only afterwards.
     """
     waiting, seen = [(path, place)], {(path, place)}
+    leading: Set[ast.PackageObject] = frozenset()
     while waiting:
         where, span = waiting.pop()
         decl = whole_function(tree, where, span)
         if decl is None or _is_beside(decl, span):
             continue
-        before, after = _around(tree, where, decl, span)
+        leading = leading or _leading(tree)  # only now, since most waits stand in a goroutine
+        before, after = _around(tree, where, decl, span, leading)
         if before:
             continue
         if after:
@@ -51,24 +53,17 @@ def _is_beside(decl: ast.FuncDecl, span: Span) -> bool:
     return any(isinstance(node, ast.Go | ast.Defer | ast.FuncLit) for node in trail(decl, span))
 
 
-def _around(tree: Tree, path: str, decl: ast.FuncDecl, span: Span) -> tuple[list[ast.Call], list[ast.Call]]:
-    """Return the calls that lead to Bootstrap before and after a place of a function."""
-    leading = _leading(tree)
+def _around(
+    tree: Tree, path: str, decl: ast.FuncDecl, span: Span, leading: Set[ast.PackageObject]
+) -> tuple[list[ast.Call], list[ast.Call]]:
+    """Return the calls of what leads to Bootstrap before and after a place of a function."""
     names = {found.name for found in leading}
     calls = [node for node in walk(decl) if isinstance(node, ast.Call) and not node.span.contains(span)]
     # what a call calls is asked last, which is what takes time
-    found = [call for call in calls if _name(call) in names and tree.calls(path, call) in leading]
+    found = [call for call in calls if name_of(call) in names and tree.calls(path, call) in leading]
     return [call for call in found if call.span.end <= span.start], [
         call for call in found if call.span.start >= span.end
     ]
-
-
-def _name(call: ast.Call) -> str:
-    match call.fun:
-        case ast.Ident(name=name) | ast.Selector(name=name):
-            return name
-        case _:
-            return ""
 
 
 def _leading(tree: Tree) -> set[ast.PackageObject]:

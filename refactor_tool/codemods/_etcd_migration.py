@@ -161,9 +161,10 @@ def _tests(tree: Tree) -> tuple[Change, ...]:
         tree.member(etcd, "ETCD", name) is not None for name in ("address", "cancel", "client", "config", "name")
     )
     config = _new_config(tree)
-    helpers = config is not None and declares(tree, executor, "Set")
     lacks_mock = declares(tree, mock, "Executor") and not declares(tree, mock, "NewReady")
-    if in_the_way(tree, ETCD, [_TESTS], _TEST_NAMES) is not None or not fields or not helpers or lacks_mock:
+    if in_the_way(tree, ETCD, [_TESTS], _TEST_NAMES) is not None or not fields or lacks_mock:
+        return ()
+    if config is None or not declares(tree, executor, "Set"):
         return ()
     needs_client = not _checks_client(tree)
     on_demand = bool(methods(tree, ETCD, "ETCD", "startClient"))
@@ -171,7 +172,7 @@ def _tests(tree: Tree) -> tuple[Change, ...]:
     if needs_client or on_demand:
         imports.append(f'clientv3 "{_CLIENT}"')
     values = {
-        "config": config or "",
+        "config": config,
         "imports": "\n\t".join(sorted(imports, key=lambda line: line.rpartition(" ")[2])),
         "needs_client": "yes" if needs_client else "",
         "on_demand": "yes" if on_demand else "",

@@ -11,7 +11,7 @@ from refactor_tool.codemods._left_out import in_the_way
 from refactor_tool.codemods._shapes import uses_of
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree, TypeRef
-from refactor_tool.gosrc.walk import Node, walk
+from refactor_tool.gosrc.walk import Node, name_of, walk
 from refactor_tool.model import Change, Edit, Finding, Leave, Manual, NewFile, Rewrite, Span, Verdict
 
 REMOTE = Template("etcd-ready/test_remote_db.go.j2", ("ctx", "members", "params", "receiver", "type"))
@@ -101,13 +101,7 @@ def _is_polling(node: Node) -> bool:
 
 def _callee(call: ast.Call) -> str:
     """Return the name of what is called, "" for a function literal: what is in it is looked at as well."""
-    match call.fun:
-        case ast.Ident(name=name) | ast.Selector(name=name):
-            return name
-        case ast.FuncLit():
-            return ""
-        case _:
-            return "?"
+    return "" if isinstance(call.fun, ast.FuncLit) else name_of(call) or "?"
 
 
 # --- which method of the driver reads ---------------------------------------------------------------

@@ -314,12 +314,14 @@ def _unclosed_signals(tree: Tree) -> Iterator[Finding]:
                     continue
                 for name in (each for each in field.names if _may_be_closed(tree, each.name)):
                     if not any(_closes_signal(tree, source, executor, name.name) for source in sources):
-                        unclosed = Manual(
-                            f"nothing closes {executor.type}.{name.name}, and what waits for it waits for ever",
-                            f"close it where {executor.type} knows that the component is ready; one that hands its"
-                            " calls on to another executor gives out that one's channels instead",
-                        )
-                        yield _finding(tree, path, name.span, unclosed, "close each signal", "unclosed-signal")
+                        more = "; one that hands its calls on to another executor gives out that one's channels instead"
+                        yield _unclosed(tree, path, name.span, executor.type, name.name, more)
+
+
+def _unclosed(tree: Tree, path: str, span: Span, owner: str, field: str, more: str = "") -> Finding:
+    reason = f"nothing closes {owner}.{field}, and what waits for it waits for ever"
+    lost = Manual(reason, f"close it where {owner} knows that the component is ready{more}")
+    return _finding(tree, path, span, lost, "close each signal", "unclosed-signal")
 
 
 def _closes_signal(tree: Tree, path: str, executor: ast.Implementer, field: str) -> bool:
@@ -344,9 +346,7 @@ def _plain_channels(tree: Tree) -> Iterator[Finding]:
                 lost = Manual(f"{decl.title} gives out the channel of {other}", "let it give out one of its own")
                 yield _finding(tree, path, decl.signature, lost, "give out a channel each", "same-channel")
             elif not any(_ends(field).search(source) for source in sources):
-                reason = f"nothing closes {executor.type}.{field}, and what waits for it waits for ever"
-                lost = Manual(reason, f"close it where {executor.type} knows that the component is ready")
-                yield _finding(tree, path, decl.signature, lost, "close each signal", "unclosed-signal")
+                yield _unclosed(tree, path, decl.signature, executor.type, field)
         if len(known) == len(_CHANNELS) and executor.type == "Embedded":
             yield from (each for name in COMPONENTS for each in _without_wait(tree, executor.package, name))
 

@@ -86,3 +86,12 @@ def statement(nodes: tuple[Node, ...]) -> ast.Stmt | None:
     return next(
         (node for node in reversed(nodes) if isinstance(node, _STMTS) and not isinstance(node, ast.Block)), None
     )
+
+
+def name_of(call: ast.Call) -> str:
+    """Return the last name of what is called, "" for a literal or a conversion."""
+    match call.fun:
+        case ast.Ident(name=name) | ast.Selector(name=name):
+            return name
+        case _:
+            return ""

@@ -27,7 +27,7 @@ from refactor_tool.model import (
     Step,
 )
 from refactor_tool.record import record
-from refactor_tool.report.document import other_problems, reason, tally, why_pending
+from refactor_tool.report.document import other_problems, tally, why_pending
 from refactor_tool.report.mail import CONTROL, Envelope, Identity, filled
 
 DEFAULT_AUTHOR = "refactor-tool <refactor-tool@localhost>"
@@ -290,14 +290,15 @@ def _cover(envelope: Envelope, plan: Plan, parts: Sequence[_Part], subject: str 
     if plan.pending or plan.problems:
         title = f"[PARTIAL] {title}"
     places = Places(plan.base)
+    left, both = _left(plan)
     sections = (
-        _opening(plan),
+        _opening(plan, both),
         _missing(plan),
         _what_each_does(parts),
         _first_looks(parts, plan),
         _by_hand(plan, places),
-        _section("What was left alone, and why", _reasons(plan, places, done=False)),
-        _section("What was done already", [*_done_steps(plan), *_reasons(plan, places, done=True)]),
+        _section("What was left alone, and why", _reasons(left, places, done=False)),
+        _section("What was done already", [*_done_steps(plan), *_reasons(left, places, done=True)]),
     )
     shortlog = [filled("  ", step.title.split(" "), _WIDTH, "    ") for step in plan.steps]
     overall = _overall(parts)
@@ -328,7 +329,7 @@ def _place(path: str, lines: Iterable[int | None]) -> str:
     return quote_path(path).decode() + (f":{shown}" if shown else "")
 
 
-def _opening(plan: Plan) -> list[str]:
+def _opening(plan: Plan, both: int) -> list[str]:
     base = f"commit {plan.base.commit}" if plan.base.commit else "a tree that is no commit"
     label = f" ({_plain(plan.base.label)})" if plan.base.source == "ref" else ""
     era = f", era {_plain(plan.era)}" if plan.era else ""
@@ -338,7 +339,6 @@ def _opening(plan: Plan) -> list[str]:
     said = f"{here} rewritten"
     said += f", {counts.rewrite - here} left to steps that are not in the series" if counts.rewrite > here else ""
     said += f", {counts.manual} for a person, {counts.leave} left alone"
-    both = sum(len(found) for done in (False, True) for found in _left(plan, done=done, others=True).values())
     said += f" ({both} by one step, and rewritten by another)" if both else ""
     said += f", {counts.unclassified} unclassified" if counts.unclassified else ""
     said += f", {_count(counts.hazards, 'hazard')}" if counts.hazards else ""
@@ -414,23 +414,24 @@ def _rewrites(plan: Plan) -> list[Rewrite]:
     return [found.verdict for found in plan.findings if isinstance(found.verdict, Rewrite) and found.id in steps]
 
 
-def _left(plan: Plan, *, done: bool, others: bool = False) -> dict[str, list[Finding]]:
-    """Group the places left alone by reason, or with `others` those that another step rewrites all the same."""
+def _left(plan: Plan) -> tuple[list[tuple[Finding, Leave]], int]:
+    """Return what every step leaves alone, and how many places one step leaves and another rewrites all the same."""
     changes = (change for rewrite in _rewrites(plan) for change in rewrite.changes)
     rewritten = Cover((change.path, change.span) for change in changes if isinstance(change, Edit))
+    every = [(found, found.verdict) for found in plan.findings if isinstance(found.verdict, Leave)]
+    left = [(found, leave) for found, leave in every if not rewritten.holds(found.path, found.span)]
+    return left, len(every) - len(left)
+
+
+def _reasons(left: Iterable[tuple[Finding, Leave]], places: Places, *, done: bool) -> list[str]:
+    """Group the places left alone by reason, the most frequent first."""
     groups: dict[str, list[Finding]] = {}
-    for finding in plan.findings:
-        is_left = isinstance(finding.verdict, Leave) and finding.verdict.done == done
-        if is_left and rewritten.holds(finding.path, finding.span) == others:
-            groups.setdefault(_plain(reason(finding)), []).append(finding)
-    return groups
-
-
-def _reasons(plan: Plan, places: Places, *, done: bool) -> list[str]:
-    """Return the reasons to leave places alone with these, the most frequent first."""
+    for finding, leave in left:
+        if leave.done == done:
+            groups.setdefault(_plain(leave.reason), []).append(finding)
     return [
-        f"{why} ({_count(len(found), 'place')}): {' '.join(_places_by_file(found, places))}"
-        for why, found in sorted(_left(plan, done=done).items(), key=lambda group: (-len(group[1]), group[0]))
+        f"{reason} ({_count(len(found), 'place')}): {' '.join(_places_by_file(found, places))}"
+        for reason, found in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.gosrc.walk import statement, trail
+from refactor_tool.gosrc.walk import name_of, statement, trail
 from refactor_tool.model import Span
 from refactor_tool.record import record
 from refactor_tool.rules._code import Site, sites
@@ -194,15 +194,6 @@ def deferred_close(tree: Tree, site: Site) -> str | None:
 
 
 # --- calls ------------------------------------------------------------------------------------------
-
-
-def name_of(call: ast.Call) -> str:
-    """Return the last name of what is called, "" for a literal or a conversion."""
-    match call.fun:
-        case ast.Ident(name=name) | ast.Selector(name=name):
-            return name
-        case _:
-            return ""
 
 
 def is_wait(tree: Tree, path: str, call: ast.Call) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.gosrc.walk import Node, children
+from refactor_tool.gosrc.walk import Node, children, name_of
 from refactor_tool.model import Span
 from refactor_tool.record import record
-from refactor_tool.rules._ready import START_METHODS, in_executor, name_of
+from refactor_tool.rules._ready import START_METHODS, in_executor
 
 #: The functions whose order matters: folder and name. They are looked into where one calls another, and so are their
 #: folders' other functions.

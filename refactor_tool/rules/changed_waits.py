@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.gosrc.walk import Node, children, walk
+from refactor_tool.gosrc.walk import Node, children, name_of, walk
 from refactor_tool.model import Finding, Span
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules._changes import changed_functions, function_key
 from refactor_tool.rules._code import by_hand, hazard, site_at
 from refactor_tool.rules._flow import ends_with_context
-from refactor_tool.rules._ready import BareReceive, bare_receives, is_wait, name_of
+from refactor_tool.rules._ready import BareReceive, bare_receives, is_wait
 from refactor_tool.rules._select import select_with_context
 
 # --- D1 ---------------------------------------------------------------------------------------------

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
+from refactor_tool.gosrc.walk import name_of
 from refactor_tool.gosrc.words import word_places
 from refactor_tool.model import Finding, Manual, NeedImport, Rewrite
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules import _fix
 from refactor_tool.rules._code import Site, by_hand, hazard, is_test, sites, sources
-from refactor_tool.rules._ready import name_of
 
 _GO = b"\tgo "
 _EXITS = (b"Fatal", b".Exit", b"panic(")

@@ -9,13 +9,13 @@ from itertools import chain
 
 from refactor_tool.gosrc import ast, layout
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.gosrc.walk import Function, Node, trail, walk
+from refactor_tool.gosrc.walk import Function, Node, name_of, trail, walk
 from refactor_tool.model import Edit, Finding, Manual, Rewrite, Span
 from refactor_tool.record import record
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules._code import Site, by_hand, hazard, sites
 from refactor_tool.rules._flow import before, ends_with_context, leaves, own, received, statements
-from refactor_tool.rules._ready import START_METHODS, closed, in_executor, is_wait, name_of, ready_channel, says_ready
+from refactor_tool.rules._ready import START_METHODS, closed, in_executor, is_wait, ready_channel, says_ready
 
 #: The type that owns a channel, for the examples.
 _SIGNAL = """package util

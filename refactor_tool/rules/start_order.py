@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.gosrc.walk import Node
+from refactor_tool.gosrc.walk import Node, name_of
 from refactor_tool.model import Finding, Span
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules._changes import changed_paths
 from refactor_tool.rules._code import Site, by_hand, hazard, site_at, sites
 from refactor_tool.rules._flow import before, own
-from refactor_tool.rules._ready import START_METHODS, in_executor, name_of
+from refactor_tool.rules._ready import START_METHODS, in_executor
 from refactor_tool.rules._starts import ENTRIES, FOLDERS, Start, starts
 
 # --- L07 --------------------------------------------------------------------------------------------

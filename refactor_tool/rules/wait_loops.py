@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree, TypeRef
-from refactor_tool.gosrc.walk import walk
+from refactor_tool.gosrc.walk import name_of, walk
 from refactor_tool.model import Edit, Finding, Manual, Rewrite, Span
 from refactor_tool.rule import Example, Rule
 from refactor_tool.rules import _fix
 from refactor_tool.rules._code import Site, by_hand, hazard, sites
-from refactor_tool.rules._ready import WAIT_PACKAGE, name_of
+from refactor_tool.rules._ready import WAIT_PACKAGE
 
 _CONTEXT = b"context.Context"
 _HEEDS_CONTEXT = re.compile(rb"\.Done\(\)|\.Err\(\)|context\.(?:Canceled|Cause)")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from refactor_tool.gosrc import ast
 from refactor_tool.gosrc.tree import Tree
-from refactor_tool.gosrc.walk import walk
+from refactor_tool.gosrc.walk import name_of, walk
 from refactor_tool.model import Edit, Finding, Manual, Rewrite, Severity, Span
 from refactor_tool.record import record
 from refactor_tool.rule import Example, Rule
@@ -23,7 +23,6 @@ from refactor_tool.rules._ready import (
     gives_error,
     in_executor,
     is_wait,
-    name_of,
 )
 
 _ENDED = frozenset(

@@ -47,13 +47,13 @@ def write_dir(out: Path, files: Mapping[str, bytes], *, force: bool) -> None:
     if not is_free and not force:
         raise UsageError(f"{out}: not empty, and not an earlier output", "name another folder, or use --force")
     with _told(out):
-        patches = {name: _state(folder, name) for name in _numbered(folder, files)}
-        stale = [name for name in _earlier_output(folder) if name not in files]
+        earlier = [*_earlier_output(folder)]
+        patches = dict(_patches(folder, {name.rpartition("/")[0] for name in (*files, *earlier)}))
     for name in (name for name, state in patches.items() if state == "foreign"):
         raise UsageError(f"{out / name}: not of the series, and git am would take it too", "move it elsewhere")
     for name in (name for name, state in patches.items() if state == "edited" and not force):
         raise UsageError(f"{out / name}: edited since it was written", "move it elsewhere, or use --force to lose that")
-    replace_files(folder, writes | dict.fromkeys(stale))
+    replace_files(folder, writes | dict.fromkeys(name for name in earlier if name not in files))
 
 
 def write_file_atomic(path: Path, data: bytes) -> None:
@@ -120,32 +120,30 @@ def _descriptor(path: Path) -> int | None:
 _LINKS = 40
 
 
-_OURS = re.compile(r"\d{4,}-.*\.patch|plan\.json|report\.html|matrix\.html", re.DOTALL)
-
-
 _PATCH = re.compile(r"\d{4,}-.*\.patch", re.DOTALL)
+_OURS = re.compile(rf"{_PATCH.pattern}|plan\.json|report\.html|matrix\.html", re.DOTALL)
 
 
-def _numbered(out: Path, files: Iterable[str]) -> Iterator[str]:
-    """Yield the patches in the folders of `files` and in those of an earlier output, by their names below `out`."""
-    folders = {name.rpartition("/")[0] for name in (*files, *_earlier_output(out))}
+def _patches(out: Path, folders: Iterable[str]) -> Iterator[tuple[str, Literal["ours", "edited", "foreign"]]]:
+    """Yield the patches in folders below `out`, by their names there, and what each of them is."""
     for folder in sorted(folders):
-        names = sorted(os.listdir(out / folder)) if (out / folder).is_dir() else ()
-        yield from (f"{folder}/{name}".lstrip("/") for name in names if _PATCH.fullmatch(name))
+        here = out / folder
+        names = sorted(filter(_PATCH.fullmatch, os.listdir(here))) if here.is_dir() else []
+        told = _told_blobs(here) if names else {}
+        for name in names:
+            known = told is None or name in told
+            is_same = told is None or (known and blob_id((here / name).read_bytes()) == told[name])
+            yield f"{folder}/{name}".lstrip("/"), "ours" if is_same else "edited" if known else "foreign"
 
 
-def _state(out: Path, name: str) -> Literal["ours", "edited", "foreign"]:
-    """Say what a patch is by the plan.json beside it, which tells the blob id of each that was written with it."""
-    path = out / name
-    if not _is_ours(path.parent):
-        return "foreign"
+def _told_blobs(folder: Path) -> dict[str, str] | None:
+    """Return the blob ids of the patches that were written with a folder's plan.json; None where it does not tell."""
+    if not _is_ours(folder):
+        return {}
     try:
-        ids = {each["name"]: each["blob"] for each in json.loads((path.parent / MARKER).read_bytes())["patches"]}
+        return {each["name"]: each["blob"] for each in json.loads((folder / MARKER).read_bytes())["patches"]}
     except (ValueError, TypeError, KeyError):  # of a version that did not tell, or edited itself
-        return "ours"
-    if path.name not in ids:
-        return "foreign"
-    return "ours" if blob_id(path.read_bytes()) == ids[path.name] else "edited"
+        return None
 
 
 def _earlier_output(out: Path) -> Iterator[str]:
